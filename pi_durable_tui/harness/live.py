@@ -1,0 +1,141 @@
+"""The built-in documents of a conversation: their shapes and definitions (durable.md, section 13).
+
+Values are stored as plain camelCase JSON; these records read and write them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.records.document import Definition, Op
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Record, Usage
+
+ApprovalMode = Literal["ask", "edits", "all", "plan"]
+
+
+class Agent(Record):
+    """`pi.agent`: who answers in this conversation. `tools` None: all that are installed."""
+
+    model: str | None = None
+    thinking: ThinkingLevel = "off"
+    approval: ApprovalMode = "ask"
+    instructions: str = ""
+    cwd: str = ""
+    tools: tuple[str, ...] | None = None
+    extensions: tuple[str, ...] | None = None
+    title: str = ""
+
+
+class Run(Record):
+    """The turns from an input to its final answer. `task_id` is the generation's."""
+
+    task_id: int
+    started_at_ms: int
+    submissions: tuple[int, ...] = ()
+    turn: int = 1
+
+
+class RetryWait(Record):
+    """A failed attempt; the next one starts at `until_ms`."""
+
+    attempt: int
+    until_ms: int
+    problem: Problem
+
+
+class Generation(Record):
+    """One model request: its attempt (from 1) and what has come so far."""
+
+    task_id: int
+    attempt: int
+    started_at_ms: int
+    message: AssistantMessage | None = None
+    retry: RetryWait | None = None
+
+
+class ToolSlot(Record):
+    """One running call. `question` is the id of the open question about it, `in_doubt` that an end unknown is being asked about."""
+
+    task_id: int
+    call_id: str
+    name: str
+    arguments: JsonObject
+    title: str
+    status: Literal["pending", "asking", "running"]
+    started_at_ms: int
+    output: str = ""
+    output_dropped_chars: int = 0  # cut from the front of `output`
+    question: int | None = None
+    question_details: JsonObject | None = None
+
+
+class Failure(Record):
+    """`runFailure`: why the last run ended without an answer; stays until the next one starts."""
+
+    reason: str
+    task_id: int
+    attempt: int
+    at_ms: int
+    message: str = ""
+
+
+class Live(Record):
+    """`pi.live`: what is going on in the conversation. `tools` is in call order."""
+
+    run: Run | None = None
+    generation: Generation | None = None
+    tools: tuple[ToolSlot, ...] = ()
+    run_failure: Failure | None = None
+
+
+class InboxItem(Record):
+    """A queued submission."""
+
+    submission_id: int
+    mode: Literal["followUp", "steer", "write"]
+    content: tuple[Content, ...]
+    at_ms: int
+
+
+class Inbox(Record):
+    """`pi.inbox`: queued submissions in order of their ids."""
+
+    items: tuple[InboxItem, ...] = ()
+
+
+class Provider(Record):
+    """`pi.provider`: the UUIDv7 this conversation shows to providers (rule GE-9)."""
+
+    session_id: str = ""
+
+
+class UsageTotals(Record):
+    """`pi.usage`: per model what was used over all attempts; `context_tokens` is the size of the newest request and answer."""
+
+    models: dict[str, Usage] = {}
+    context_tokens: int = 0
+
+
+class Draft(Record):
+    """`pidurable.draft`: what stands in the composer and has not been sent (rule TU-10)."""
+
+    text: str = ""
+    cursor: int = 0  # characters from the start
+
+
+def _quiet(value: Json, _ops: list[Op], deltas: int) -> bool:
+    """Write a base when nothing is going on, so that older revisions can be reclaimed (FB-16), or when the chain grows long."""
+    idle = isinstance(value, dict) and not value.get("run") and not value.get("tools")
+    return idle or deltas >= 512
+
+
+AGENT = Definition(kind="pi.agent", scope="conversation", history="rewindable", fork="asOf")
+LIVE = Definition(kind="pi.live", scope="conversation", checkpoint_when=_quiet)
+INBOX = Definition(kind="pi.inbox", scope="conversation")
+PROVIDER = Definition(kind="pi.provider", scope="conversation")
+USAGE = Definition(kind="pi.usage", scope="conversation")
+DRAFT = Definition(kind="pidurable.draft", scope="conversation")
+
+BUILT_IN = (AGENT, LIVE, INBOX, PROVIDER, USAGE, DRAFT)

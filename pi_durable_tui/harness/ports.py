@@ -1,0 +1,220 @@
+"""What adapters implement for the harness: models, tools and the environment tools act in.
+
+The harness knows these shapes only. Failures of models and tools are values here, because the transcript must show them;
+exceptions are for bugs, and cancellation always passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, TypeAlias
+
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import Content, Message, StopReason, Usage
+
+# ---------------------------------------------------------------------------------------------------------------- models
+
+ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high"]
+
+FailureReason: TypeAlias = Literal[
+    "rate_limit", "overloaded", "server", "connection", "timeout", "auth", "quota", "context_overflow", "invalid_request", "no_model", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolSpec:
+    """A tool as the model is told of it. `parameters` is a JSON schema of an object."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    """One request, valid for every provider: each call has exactly one result, in order (rule CX-1)."""
+
+    model: str  # "provider/name"
+    messages: tuple[Message, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    thinking: ThinkingLevel = "off"
+    session_id: str = ""  # the conversation's provider-facing UUIDv7 (rule GE-9)
+    options: JsonObject = field(default_factory=dict[str, Json])  # timeout_ms, max_output_tokens, headers …
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More of the answer's text."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThinkingDelta:
+    """More reasoning; a signature closes the block it belongs to."""
+
+    text: str
+    signature: str | None = None
+    redacted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDelta:
+    """More of one call. `key` tells the calls of an answer apart, in the order of their first delta; `arguments` is a piece of JSON text."""
+
+    key: int
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class UsageReport:
+    """What the request has used so far; the last one counts."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The answer is complete. `length` means: cut at the output limit, no call of it may run."""
+
+    stop_reason: StopReason  # stop, toolUse or length
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    """The request failed; what came before stays. Retryable ones are retried by the harness only, never by a gateway."""
+
+    reason: FailureReason
+    message: str  # the provider's words, no secret in them
+    retryable: bool
+    retry_after_ms: int | None = None
+
+
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageReport | Finished | ModelFailed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelInfo:
+    """What is known of a model. None: unknown."""
+
+    context_window_tokens: int | None = None
+    max_output_tokens: int | None = None
+    thinking_levels: tuple[ThinkingLevel, ...] = ("off",)
+
+
+class ModelGateway(Protocol):
+    """How models are reached."""
+
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """Send the request once and yield what comes, ending with exactly one Finished or ModelFailed.
+
+        Closing the iterator (or cancelling its consumer) ends the request at once. Never raises for anything a provider does.
+        """
+        ...
+
+    async def info(self, model: str) -> ModelInfo:
+        """What is known of `model`; never the network."""
+        ...
+
+    async def warm_up(self) -> None:
+        """Load what the first request needs, off the event loop. May be called again; never raises."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+# ----------------------------------------------------------------------------------------------------------------- tools
+
+Replay: TypeAlias = Literal["safe", "unsafe", "reconcile"]
+Access: TypeAlias = Literal["read", "edit", "command"]
+Level: TypeAlias = Literal["info", "warn", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A remark of the harness on a result, apart from its content. `code` is stable (rule TO-5)."""
+
+    level: Level
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """What a tool gives back.
+
+    `details` is for people (a diff, an exit status, where the full output is), never sent to the model.
+    """
+
+    content: tuple[Content, ...] = ()
+    is_error: bool = False
+    details: JsonObject | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Environment(Protocol):
+    """The files and processes that the tools of one conversation act on. `tools/environment.py` is the real one."""
+
+    @property
+    def cwd(self) -> str:
+        """The absolute working directory of the conversation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolContext:
+    """What a running tool is given.
+
+    Attributes:
+        environment: Files and processes.
+        output: Adds running output; the harness stores it before it is shown (rule TO-4). Cheap, never waits.
+        prepared: What `prepare` returned and the intent stored; None for tools without it.
+        started: Stores facts about what was started (pid, start time, boot id) beside the intent; returns once they are stored.
+        call_id: Unique per call, stable over a re-run; safe in file names.
+    """
+
+    environment: Environment
+    output: Callable[[str], None]
+    prepared: Json
+    started: Callable[[JsonObject], Awaitable[None]]
+    call_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciled:
+    """What the world says of an interrupted call: done (with its result), not_started (run it), in_doubt (rule TO-8)."""
+
+    verdict: Literal["done", "not_started", "in_doubt"]
+    result: ToolResult | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool the agent may call.
+
+    Attributes:
+        arguments: A msgspec Struct type; its JSON schema is what the model is told, and it validates the arguments.
+        execute: (arguments, context) -> result. Cancellation means abort: it must leave no process behind.
+        title: (arguments) -> one line that says what the call does, for the screen and for approval.
+        access: What approval modes look at: read, edit or command.
+        replay: Whether an interrupted call may run again by itself (rules TO-2, TO-8).
+        prepare: For `reconcile`: reads the world before the intent; the value is stored with it and given back in `context.prepared`.
+            A ToolResult instead of a value refuses the call before anything is done.
+        reconcile: For `reconcile`: (arguments, context) -> what became of the interrupted call.
+        preview: (arguments, context) -> details to show with a question, such as a diff. None: the title says all.
+    """
+
+    name: str
+    description: str
+    arguments: type[Any]
+    execute: Callable[[Any, ToolContext], Awaitable[ToolResult]]
+    title: Callable[[Any], str]
+    access: Access = "command"
+    replay: Replay = "unsafe"
+    sequential: bool = False
+    prepare: Callable[[Any, ToolContext], Awaitable[Json | ToolResult]] | None = None
+    reconcile: Callable[[Any, ToolContext], Awaitable[Reconciled]] | None = None
+    preview: Callable[[Any, ToolContext], Awaitable[JsonObject]] | None = None

@@ -1,0 +1,43 @@
+"""Settings of the harness with their defaults (durable.md, section 14). Read at every use, never stored (rule EX-2)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from pi_durable_tui.records.json import Json, JsonObject
+
+
+@dataclass(slots=True, kw_only=True)
+class Retry:
+    """Backoff of failed model requests: base, doubled, at most max."""
+
+    enabled: bool = True
+    max_retries: int = 3
+    base_delay_ms: int = 2_000
+    max_delay_ms: int = 60_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """How often running work is stored."""
+
+    partial_interval_ms: int = 100
+    output_interval_ms: int = 100
+    persist_within_ms: int = 1_000
+
+
+@dataclass(slots=True, kw_only=True)
+class Settings:
+    """All of them; mutable, so that a change takes effect at the next use."""
+
+    retry: Retry = field(default_factory=Retry)
+    progress: Progress = field(default_factory=Progress)
+    restart_limit: float = 5  # math.inf: unlimited
+    tool_execution: Literal["parallel", "sequential"] = "parallel"
+    steering_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"
+    follow_up_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"
+    close_grace_ms: int = 5_000
+    max_turns: float = math.inf
+    stream: JsonObject = field(default_factory=dict[str, Json])

@@ -1,0 +1,66 @@
+"""What somebody handed to a conversation, with a status that can be waited for (rules SU-1 to SU-7)."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from pi_durable_tui.records.messages import Content, Problem, Record
+
+Mode: TypeAlias = Literal["followUp", "steer", "write"]
+"""followUp: after the run; steer: after the current tool round; write: an entry the model is not asked about."""
+
+
+class Queued(Record, tag_field="status", tag="queued"):
+    """Stored, waiting for a boundary."""
+
+
+class Placed(Record, tag_field="status", tag="placed"):
+    """In the transcript as `entry_id`; the run works on it."""
+
+    entry_id: int
+
+
+class Done(Record, tag_field="status", tag="done"):
+    """Answered. `answer_entry_id` is the final answer (None for a write)."""
+
+    entry_id: int
+    answer_entry_id: int | None = None
+
+
+class Unanswered(Record, tag_field="status", tag="unanswered"):
+    """Ended without an answer; `problem.reason` is stable: interrupted, model_error, no_model, aborted, withdrawn …"""
+
+    problem: Problem
+    entry_id: int | None = None
+
+
+SubmissionState: TypeAlias = Queued | Placed | Done | Unanswered
+
+
+class Submission(Record):
+    """One input or write. Replaced whole when its state changes (rule ST-4)."""
+
+    id: int
+    conversation_id: int
+    mode: Mode
+    content: tuple[Content, ...]
+    digest: str  # of mode and content, so that a reused request id with other content is noticed (rule SU-2)
+    at_ms: int
+    state: SubmissionState
+    request_id: str | None = None
+    kind: str = "pi.user"  # kind of the entry it becomes
+
+    @property
+    def status(self) -> str:
+        """queued, placed, done or unanswered."""
+        return status_of(self.state)
+
+    @property
+    def is_open(self) -> bool:
+        """True until it is done or unanswered."""
+        return isinstance(self.state, Queued | Placed)
+
+
+def status_of(state: SubmissionState) -> str:
+    """The tag of a state as stored."""
+    return str(type(state).__struct_config__.tag)
