@@ -40,6 +40,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     thinking: ThinkingLevel = "off"
     session_id: str = ""  # the conversation's provider-facing UUIDv7 (rule GE-9)
+    deferred: Json = None  # the handle of a deferred answer: ask for that one instead of sending the request again (rule GE-7)
     options: JsonObject = field(default_factory=dict[str, Json])  # timeout_ms, max_output_tokens, headers …
 
 
@@ -93,7 +94,15 @@ class ModelFailed:
     retry_after_ms: int | None = None
 
 
-ModelEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageReport | Finished | ModelFailed
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deferred:
+    """The provider will have the answer later: ask again with `handle` after `poll_after_ms` (rule GE-7)."""
+
+    handle: JsonObject
+    poll_after_ms: int
+
+
+ModelEvent: TypeAlias = TextDelta | ThinkingDelta | ToolCallDelta | UsageReport | Finished | ModelFailed | Deferred
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,7 +118,7 @@ class ModelGateway(Protocol):
     """How models are reached."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        """Send the request once and yield what comes, ending with exactly one Finished or ModelFailed.
+        """Send the request once and yield what comes, ending with exactly one Finished, ModelFailed or Deferred.
 
         Closing the iterator (or cancelling its consumer) ends the request at once. Never raises for anything a provider does.
         """

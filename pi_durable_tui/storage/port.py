@@ -31,11 +31,12 @@ SCHEMA_VERSION = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """The counters. `next_seq` is the number of the next commit, `next_id` the next free id."""
+    """The counters. `next_seq` is the number of the next commit, `next_id` the next free id; `last_at_ms` is the newest batch's time."""
 
     next_id: int
     next_seq: int
     schema_version: int
+    last_at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
