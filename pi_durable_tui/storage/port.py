@@ -120,7 +120,13 @@ class Storage(Protocol):
     async def submission_by_request(self, conversation_id: int, request_id: str) -> Submission | None: ...
 
     async def submissions(
-        self, *, conversation_id: int | None = None, statuses: Collection[str] | None = None, cursor: int | None = None, limit: int = 100, descending: bool = False
+        self,
+        *,
+        conversation_id: int | None = None,
+        statuses: Collection[str] | None = None,
+        cursor: int | None = None,
+        limit: int = 100,
+        descending: bool = False,
     ) -> Page[Submission]: ...
 
     async def document(self, address: Address) -> StoredDocument | None:
