@@ -110,7 +110,8 @@ def _diff(before: Json, after: object, path: Path, root: str) -> list[Op]:
     if not steps:
         return []
     cost = _cost(steps, math.inf)
-    return steps if cost <= _cost(("s", path, after), cost) else [_replace(after, path, root)]
+    whole = cast("object", after)
+    return steps if cost <= _cost(("s", path, whole), cost) else [_replace(whole, path, root)]
 
 
 def _replace(after: object, path: Path, root: str) -> Op:
@@ -172,7 +173,8 @@ def _related(before: Json, after: object) -> bool:
     if isinstance(before, str) and isinstance(after, str):
         return after.startswith(before[:32]) if len(before) > 64 else before == after
     if isinstance(before, list) and isinstance(after, list | tuple):
-        return bool(before and after) and same(before[0], cast("Sequence[object]", after)[0])
+        items = cast("Sequence[object]", after)
+        return bool(before and items) and same(before[0], items[0])
     return same(before, after)
 
 
@@ -240,8 +242,8 @@ def _shown(path: Path) -> str:
 # ----------------------------------------------------------------------------------------------------------------- apply
 
 
-class _Unfit(Exception):  # noqa: N818 - a reason on its way to the text of a BadRequest, never seen outside
-    """Why a step cannot be carried out."""
+class _Unfit(Exception):
+    """Why a step cannot be carried out; on its way to the text of a BadRequest, never seen outside."""
 
 
 class _Own:
