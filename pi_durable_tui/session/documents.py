@@ -143,9 +143,10 @@ def object_of(value: object, address: Address) -> JsonObject:
     Raises:
         BadRequest: It is not JSON or no object; names where.
     """
-    if not isinstance(value, dict):
-        raise BadRequest(f"The value of {title_of(address)} is a {type(cast('object', value)).__name__}; a document is an object.")
-    return cast("JsonObject", strict(value, title_of(address)))
+    made = strict(value, title_of(address))
+    if not isinstance(made, dict):
+        raise BadRequest(f"The value of {title_of(address)} is a {type(made).__name__}; a document is an object.")
+    return made
 
 
 class Draft:
@@ -193,10 +194,10 @@ class Draft:
         if before is None:
             value = object_of(self._value, self.address)
             return self._based(new_id(), None, value, [["r", value]])
-        if not isinstance(cast("object", self._value), dict):
-            object_of(self._value, self.address)
         ops = delta.diff(before.value, self._value, title_of(self.address))
         value = delta.apply(ops, before.value)
+        if not isinstance(value, dict):
+            object_of(value, self.address)  # says what a document is
         if before.version != self.definition.version:
             return self._based(before.document_id, before.value, value, ops)
         if not ops:

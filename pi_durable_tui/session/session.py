@@ -169,8 +169,6 @@ class Session:
             raise ReadOnlySession("A commit")
         try:
             seq = await self._storage.commit(prepared.batch)
-            self._adopt(prepared, seq)
-            self._publication.publish(prepared.commit)
         except (StorageRejected, ReadOnlySession):
             raise
         except Exception as error:
@@ -178,6 +176,11 @@ class Session:
         except BaseException as error:  # cancelled or interrupted in the middle: the outcome is just as unknown
             self._fail(error)
             raise
+        try:
+            self._adopt(prepared, seq)
+        except Exception as error:
+            raise self._fail(error) from error
+        self._publication.publish(prepared.commit)
 
     def _adopt(self, prepared: Prepared, seq: int) -> None:
         if seq != prepared.commit.seq:

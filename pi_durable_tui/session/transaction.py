@@ -185,10 +185,7 @@ class Transaction:
         if draft is None:
             committed = await self._documents.load(address)
             self._check()
-            if committed is None:
-                value = object_of(definition.initial(), address)
-            else:
-                value = readable(definition, committed.version, committed.value, address)
+            value = object_of(definition.initial(), address) if committed is None else readable(definition, committed.version, committed.value, address)
             draft = self._work.drafts.setdefault(address, Draft(definition, address, committed, value, lambda: self._is_open(address)))
         if not self._is_open(address):
             raise BadRequest(f"The document {title_of(address)} was retired in this transaction.")
