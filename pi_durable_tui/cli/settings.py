@@ -1,0 +1,113 @@
+"""Reads the user's settings file and says what is wrong with it (rule CL-4).
+
+`settings.json` in the config folder, JSON with the keys of `ALLOWED`. Later sources win: file, then PIDURABLE_MODEL, then options.
+A project's own settings are not read: nothing trusts a project here (rules SA-5, SA-6). Secrets have no key in this file (SA-17).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from pi_durable_tui.cli.paths import read_text
+from pi_durable_tui.errors import ConfigError
+from pi_durable_tui.harness.live import ApprovalMode
+from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.harness.settings import Retry
+from pi_durable_tui.harness.settings import Settings as HarnessSettings
+
+LIMIT_BYTES = 100_000
+NAME = "settings.json"
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+_Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+
+ALLOWED: dict[str, tuple[object, str]] = {
+    "model": (Annotated[str, msgspec.Meta(min_length=1)], 'a model id such as "anthropic/claude-sonnet-4-5"'),
+    "approve": (ApprovalMode, '"ask", "edits", "all" or "plan"'),
+    "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
+    "theme": (Annotated[str, msgspec.Meta(min_length=1)], "the name of a theme"),
+    "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
+    "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
+}
+"""Key -> (type, what is allowed, for people)."""
+
+_RETRY_ALLOWED: dict[str, tuple[object, str]] = {
+    "enabled": (bool, "true or false"),
+    "max_retries": (_Count, "a whole number from 0 to 1000"),
+    "base_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
+    "max_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSettings:
+    """What the file says; None: it does not say."""
+
+    model: str | None = None
+    approve: ApprovalMode | None = None
+    thinking: ThinkingLevel | None = None
+    theme: str | None = None
+    restart_limit: float | None = None
+    retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
+
+    def harness(self) -> HarnessSettings:
+        """The harness's settings with these laid over its defaults."""
+        settings = HarnessSettings(retry=Retry(**self.retry))  # pyright: ignore[reportArgumentType] - checked by _RETRY_ALLOWED
+        if self.restart_limit is not None:
+            settings.restart_limit = self.restart_limit
+        return settings
+
+
+def load(config: Path, environ: Mapping[str, str]) -> UserSettings:
+    """The settings of this user; without a file the empty ones. PIDURABLE_MODEL wins over the file.
+
+    Raises:
+        ConfigError: Names the file, the key and what is allowed. Nothing was started.
+    """
+    path = config / NAME
+    text = read_text(path, limit_bytes=LIMIT_BYTES)
+    values = {} if text is None else parse(text, str(path))
+    if environ.get("PIDURABLE_MODEL"):
+        values = {**values, "model": environ["PIDURABLE_MODEL"]}
+    return msgspec.convert(values, UserSettings)
+
+
+def parse(text: str, where: str) -> dict[str, object]:
+    """The checked values of a settings file. `where` names it in errors. PURE.
+
+    Raises:
+        ConfigError: It is not JSON, has an unknown key, or a value that is not allowed.
+    """
+    try:
+        decoded: object = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"The settings {where!r} are not JSON: {error}. Nothing was started.", hint="Correct the file, or remove it.") from error
+    if not isinstance(decoded, dict):
+        raise ConfigError(f"The settings {where!r} must be a JSON object. Nothing was started.", hint=f"Allowed keys: {', '.join(ALLOWED)}.")
+    values = _checked(msgspec.convert(decoded, dict[str, object]), ALLOWED, where, "")
+    if values.get("restart_limit") == "unlimited":
+        values["restart_limit"] = math.inf
+    if "retry" in values:
+        values["retry"] = _checked(msgspec.convert(values["retry"], dict[str, object]), _RETRY_ALLOWED, where, "retry.")
+    return values
+
+
+def _checked(values: dict[str, object], allowed: Mapping[str, tuple[object, str]], where: str, prefix: str) -> dict[str, object]:
+    for key, value in values.items():
+        name = prefix + key
+        if key not in allowed:
+            names = ", ".join(prefix + known for known in allowed)
+            raise ConfigError(f"The settings {where!r} have the unknown key {name!r}. Nothing was started.", hint=f"Allowed keys: {names}.")
+        kind, words = allowed[key]
+        try:
+            msgspec.convert(value, kind)
+        except msgspec.ValidationError as error:
+            shown = msgspec.json.encode(value).decode()[:80]
+            raise ConfigError(f"The settings {where!r} have the value {shown} for {name!r}. Nothing was started.", hint=f"Allowed: {words}.") from error
+    return dict(values)

@@ -1,0 +1,116 @@
+"""The settings file and the choice of a model: CL-4, CL-5, SA-6, CASE-H2."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from pi_durable_tui.cli import providers, settings
+from pi_durable_tui.errors import ConfigError
+from pi_durable_tui.harness.settings import Retry
+from pi_durable_tui.harness.settings import Settings as HarnessSettings
+
+
+def _load(folder: Path, content: object, **environ: str) -> settings.UserSettings:
+    (folder / "settings.json").write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return settings.load(folder, environ)
+
+
+@pytest.mark.rule("CL-4")
+def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
+    assert settings.load(tmp_path, {}) == settings.UserSettings()
+    assert settings.UserSettings().harness() == HarnessSettings()
+
+
+@pytest.mark.rule("CL-4")
+def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
+    content = {"model": "a/b", "approve": "edits", "thinking": "low", "theme": "dark", "restart_limit": "unlimited", "retry": {"max_retries": 7, "enabled": False}}
+    found = _load(tmp_path, content)
+    assert (found.model, found.approve, found.thinking, found.theme) == ("a/b", "edits", "low", "dark")
+    assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
+    assert set(content) == set(settings.ALLOWED)
+
+
+@pytest.mark.rule("CL-4")
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    assert _load(tmp_path, {"model": "a/b"}, PIDURABLE_MODEL="c/d").model == "c/d"
+    assert _load(tmp_path, {"model": "a/b"}, PIDURABLE_MODEL="").model == "a/b"
+
+
+@pytest.mark.rule("CL-4")
+@pytest.mark.parametrize(
+    ("content", "message", "hint"),
+    [
+        ('{"model": ', "are not JSON", "Correct the file"),
+        ([], "must be a JSON object", "Allowed keys: model,"),
+        ({"modle": "x"}, "unknown key 'modle'", "Allowed keys: model, approve"),
+        ({"approve": "yes"}, "value \"yes\" for 'approve'", 'Allowed: "ask", "edits", "all" or "plan".'),
+        ({"restart_limit": 0}, "value 0 for 'restart_limit'", 'a whole number from 1, or "unlimited"'),
+        ({"retry": {"tries": 1}}, "unknown key 'retry.tries'", "retry.max_retries"),
+        ({"retry": {"max_retries": -1}}, "value -1 for 'retry.max_retries'", "from 0 to 1000"),
+        ({"retry": 3}, "value 3 for 'retry'", "an object with enabled"),
+        ({"model": ""}, "value \"\" for 'model'", "a model id such as"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_its_file_its_key_and_what_is_allowed(tmp_path: Path, content: object, message: str, hint: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        _load(tmp_path, content)
+    assert message in caught.value.message
+    assert str(tmp_path / "settings.json") in caught.value.message
+    assert hint in caught.value.hint
+
+
+@pytest.mark.rule("SA-6", "SA-17")
+@pytest.mark.parametrize("key", ["api_key", "base_url", "data_dir", "headers"])
+def test_secrets_and_addresses_have_no_key_in_the_settings(tmp_path: Path, key: str) -> None:
+    with pytest.raises(ConfigError, match=f"unknown key '{key}'"):
+        _load(tmp_path, {key: "x"})
+
+
+@pytest.mark.rule("CL-5", "CASE-H2")
+def test_the_default_model_is_that_of_the_first_key_that_is_set() -> None:
+    assert providers.default_model({"OPENAI_API_KEY": "k", "GROQ_API_KEY": "k"}) == "openai/gpt-5.6"
+    assert providers.default_model({"OPENAI_API_KEY": " \n", "GROQ_API_KEY": "k"}) == "groq/openai/gpt-oss-120b"
+    assert providers.default_model({"OPENROUTER_API_KEY": "k"}) is None
+    assert providers.default_model({}) is None
+
+
+@pytest.mark.rule("CL-5", "CASE-H2")
+def test_a_missing_key_names_provider_and_variable() -> None:
+    error = providers.missing_key("anthropic/any", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""})
+    assert error is not None
+    assert "Anthropic" in error.message
+    assert "ANTHROPIC_API_KEY is not set. Nothing was sent." in error.message
+
+
+@pytest.mark.parametrize(
+    ("model", "environ"),
+    [
+        ("anthropic/any", {"ANTHROPIC_API_KEY": "k"}),
+        ("openai/local", {"OPENAI_API_BASE": "http://127.0.0.1:1"}),
+        ("gemini/any", {"GOOGLE_API_KEY": "k"}),
+        ("unknown/any", {}),
+        ("playback/01-hello", {}),
+    ],
+)
+def test_a_model_that_may_work_is_not_held_back(model: str, environ: dict[str, str]) -> None:
+    assert providers.missing_key(model, environ) is None
+
+
+@pytest.mark.rule("CL-5")
+def test_no_model_names_every_variable_that_was_looked_for() -> None:
+    text = providers.no_model().message
+    assert [provider.name for provider in providers.PROVIDERS if provider.model and provider.variables[0] not in text] == []
+
+
+def test_every_default_model_is_in_the_table_of_the_model_library() -> None:
+    spec = importlib.util.find_spec("litellm")
+    assert spec is not None
+    assert spec.origin is not None
+    known = json.loads((Path(spec.origin).parent / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8"))
+    defaults = [provider.model for provider in providers.PROVIDERS if provider.model]
+    assert [model for model in defaults if model not in known and model.partition("/")[2] not in known] == []
