@@ -18,7 +18,7 @@ The search for small changes is a heuristic with a bounded window, never a quadr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import TypeAlias, cast
 
@@ -32,10 +32,13 @@ _WINDOW = 8
 """How many items ahead a changed list item is looked for."""
 
 _PROBES_CHARS = (1024, 64, 16)
-"""Lengths of the beginning of a new text that are looked for in the old one; a shorter overlap is not worth two steps."""
+"""Lengths of the pieces by which an overlap of two texts is looked for; a shorter overlap is not worth two steps."""
 
 _PROBE_HITS = 16
-"""How many places of a probe are tried, so that a repetitive text stays cheap."""
+"""How many places of a piece are tried, so that a repetitive text stays cheap."""
+
+_SHARING_CHARS = 32
+"""How much longer than the whole value steps may be, because they leave what did not change shared (rule DO-3)."""
 
 
 def same(left: Json, right: object) -> bool:
@@ -111,7 +114,7 @@ def _diff(before: Json, after: object, path: Path, root: str) -> list[Op]:
         return []
     cost = _cost(steps, math.inf)
     whole = cast("object", after)
-    return steps if cost <= _cost(("s", path, whole), cost) else [_replace(whole, path, root)]
+    return steps if cost <= _cost(("s", path, whole), cost) + _SHARING_CHARS else [_replace(whole, path, root)]
 
 
 def _replace(after: object, path: Path, root: str) -> Op:
@@ -168,6 +171,9 @@ def _related(before: Json, after: object) -> bool:
     """A cheap guess whether `after` is what became of `before`: a wrong one costs bytes, never a change."""
     if isinstance(before, dict) and isinstance(after, dict):
         other = cast("JsonObject", after)
+        names = [key for key in before if key == "id" or key.endswith("Id")]
+        if names:
+            return all(key in other and same(before[key], other[key]) for key in names)
         plain = [key for key, item in before.items() if not isinstance(item, dict | list)]
         return sum(1 for key in plain if key in other and same(before[key], other[key])) * 2 >= len(plain)
     if isinstance(before, str) and isinstance(after, str):
@@ -198,18 +204,28 @@ def _diff_text(before: str, after: str, path: Path) -> list[Op]:
 
 def _overlap_chars(before: str, after: str) -> int:
     """How many characters at the end of `before` are the beginning of `after`, as far as a few probes find them."""
-    for probe_chars in _PROBES_CHARS:
-        if probe_chars > len(after):
-            continue
-        probe = after[:probe_chars]
-        at = before.find(probe)
+    if min(len(before), len(after)) < _PROBES_CHARS[-1]:
+        return 0
+    return next((kept for kept in _overlaps(before, after) if after.startswith(before[-kept:])), 0)
+
+
+def _overlaps(before: str, after: str) -> Iterator[int]:
+    """Guesses at the overlap: where the beginning of `after` stands in `before`, and where the end of `before` stands in `after`."""
+    for chars in _PROBES_CHARS:
+        at = -1
         for _ in range(_PROBE_HITS):
+            at = before.find(after[:chars], at + 1)
             if at < 0:
                 break
-            if after.startswith(before[at:]):
-                return len(before) - at
-            at = before.find(probe, at + 1)
-    return 0
+            yield len(before) - at
+    for chars in _PROBES_CHARS[1:]:  # searching backwards for a long piece can be slow
+        end = len(after)
+        for _ in range(_PROBE_HITS):
+            at = after.rfind(before[-chars:], 0, end)
+            if at < 0:
+                break
+            yield at + min(chars, len(before))
+            end = at + chars - 1
 
 
 def _cost(value: object, limit: float) -> float:
