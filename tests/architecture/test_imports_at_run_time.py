@@ -1,0 +1,74 @@
+"""What is really loaded: a contract reads the source, a fresh process tells the fact."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pi_durable_tui import __version__
+from tests.architecture.source import PACKAGE, ROOT, module_name, modules
+
+SLOW = ("textual", "litellm")
+ABOVE_THE_CORE = ("textual", "rich", "typer", "litellm", "platformdirs")
+
+
+def loaded(program: str, *arguments: str) -> tuple[str, set[str]]:
+    """Run a program in a fresh interpreter; what it printed, and the top-level names it had loaded at its end."""
+    script = f"""
+import atexit, json, sys
+atexit.register(lambda: print("\\n" + json.dumps(sorted({{name.split(".")[0] for name in sys.modules}}))))
+sys.argv = ["pidurable", *sys.argv[1:]]
+{program}
+"""
+    result = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stdout + result.stderr
+    output, _, names = result.stdout.rstrip("\n").rpartition("\n")
+    return output, set(json.loads(names))
+
+
+MAIN = "from pi_durable_tui.cli.main import main; main()"
+
+
+def test_version_is_told_without_loading_the_app_or_the_model_library():
+    output, names = loaded(MAIN, "--version")
+    assert __version__ in output
+    assert names.isdisjoint(SLOW)
+
+
+def test_help_is_told_without_loading_the_app_or_the_model_library():
+    output, names = loaded(MAIN, "--help")
+    assert "--continue" in output
+    assert names.isdisjoint(SLOW)
+
+
+@pytest.mark.rule("FB-2")
+def test_the_durable_core_loads_no_user_interface_and_no_model_library():
+    core = [module_name(path) for layer in ("records", "storage", "session", "harness") for path in modules(PACKAGE / layer)]
+    _, names = loaded("; ".join(f"import {module}" for module in core))
+    assert names.isdisjoint(ABOVE_THE_CORE)
+
+
+@pytest.mark.rule("FB-2")
+@pytest.mark.parametrize(
+    ("layer", "above"),
+    [
+        ("records", ("storage", "session", "harness")),
+        ("storage", ("session", "harness")),
+        ("session", ("harness",)),
+    ],
+)
+def test_a_lower_layer_works_without_those_above(layer: str, above: tuple[str, ...]):
+    imported = "; ".join(f"import {module_name(path)}" for path in modules(PACKAGE / layer))
+    check = "; ".join(f"assert 'pi_durable_tui.{name}' not in sys.modules" for name in above)
+    loaded(f"{imported}\n{check}")
+
+
+@pytest.mark.rule("SA-7")
+def test_the_app_is_loaded_without_the_model_library(tmp_path: Path):
+    _, names = loaded("; ".join(f"import {module_name(path)}" for path in modules(PACKAGE / "tui")))
+    assert "textual" in names
+    assert "litellm" not in names

@@ -1,0 +1,73 @@
+"""The import contracts of pyproject.toml hold, and the sums they cannot express."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.architecture.source import PACKAGE, ROOT, module_name, modules, name, tree
+
+
+def imports(path: Path) -> list[tuple[str, int, bool]]:
+    """Top-level name, line and "inside a function" of every absolute import of a file."""
+    inside = {child for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) for child in ast.walk(node)}
+    found: list[tuple[str, int, bool]] = []
+    for node in ast.walk(tree(path)):
+        match node:
+            case ast.Import():
+                found += [(alias.name.split(".")[0], node.lineno, node in inside) for alias in node.names]
+            case ast.ImportFrom(module=str(module), level=0):
+                found.append((module.split(".")[0], node.lineno, node in inside))
+    return found
+
+
+def test_an_import_never_points_up():
+    result = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_one_module_imports_litellm_and_only_inside_functions():
+    users = {
+        name(path): [line for top, line, inside in imports(path) if top == "litellm" and not inside]
+        for path in modules(PACKAGE)
+        if any(top == "litellm" for top, _, _ in imports(path))
+    }
+    assert len(users) == 1
+    assert all(path.startswith("pi_durable_tui/models/") for path in users)
+    assert list(users.values()) == [[]]
+
+
+def test_the_app_is_imported_by_the_command_line_only_inside_functions():
+    early = [f"{name(path)}:{node.lineno}" for path in modules(PACKAGE / "cli") for node in tree(path).body if _names_the_app(node)]
+    assert early == []
+
+
+def _names_the_app(node: ast.stmt) -> bool:
+    match node:
+        case ast.Import():
+            return any(alias.name.startswith("pi_durable_tui.tui") for alias in node.names)
+        case ast.ImportFrom(module=str(module)):
+            return module.startswith("pi_durable_tui.tui")
+        case _:
+            return False
+
+
+def test_every_package_of_ours_is_a_layer_and_has_an_init_file():
+    folders = {path.parent for path in modules(PACKAGE)}
+    assert [name(folder) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
+def test_a_folder_has_at_most_14_modules():
+    counts = {
+        module_name(folder / "__init__.py"): len([path for path in modules(folder) if path.parent == folder and path.name != "__init__.py"])
+        for folder in {path.parent for path in modules(PACKAGE)}
+    }
+    assert {folder: count for folder, count in counts.items() if count > 14} == {}
