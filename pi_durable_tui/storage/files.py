@@ -1,0 +1,153 @@
+"""The door for files of the store: create, append, read, sync, remove, and how much space is left.
+
+Everything made here is private whatever the umask (rule ST-14), and bytes are counted: a write that stored less than it was given is
+an error and is cut back (rule ST-18). Calls block; they belong on the writer's thread. Errors of the system pass as OSError: the
+caller knows what they mean for the store.
+
+REMINDER: never read, append or sync a file that SQLite has open in this process: closing the descriptor drops SQLite's locks.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Protocol
+
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+
+
+class FileOps(Protocol):
+    """What a backend does with files besides SQLite's own work. Fakes fail at the operation they are told to."""
+
+    def create(self, path: Path) -> None:
+        """A new, empty file of mode 0600 stands there.
+
+        Raises:
+            FileExistsError: Something already has that name. It was not touched.
+        """
+        ...
+
+    def create_folder(self, path: Path) -> None:
+        """The folder exists; those that were made here, parents too, have mode 0700 and are synced with their parents."""
+        ...
+
+    def size_bytes(self, path: Path) -> int | None:
+        """Length of a file; None when there is none. Follows links."""
+        ...
+
+    def changed_at_ns(self, path: Path) -> int:
+        """When the content of a file was last changed, nanoseconds since 1970 UTC."""
+        ...
+
+    def append(self, path: Path, data: bytes) -> None:
+        """All of `data` stands at the end of the existing file.
+
+        Raises:
+            OSError: Nothing was appended: a part that was written has been cut back.
+        """
+        ...
+
+    def read(self, path: Path) -> bytes:
+        """The whole file."""
+        ...
+
+    def sync(self, path: Path) -> None:
+        """What was written to the file is on the disk."""
+        ...
+
+    def sync_folder(self, path: Path) -> None:
+        """The names in the folder are on the disk."""
+        ...
+
+    def remove(self, path: Path) -> None:
+        """No file has that name; also when there was none."""
+        ...
+
+    def reserve(self, path: Path, size_bytes: int) -> None:
+        """A new private file of that length stands there, its blocks really allocated.
+
+        Raises:
+            OSError: There is no such space. No file was left.
+        """
+        ...
+
+    def free_bytes(self, folder: Path) -> int:
+        """Bytes that this user may still write to the disk of `folder`."""
+        ...
+
+
+class RealFiles:
+    """The machine's files."""
+
+    def create(self, path: Path) -> None:
+        os.close(_new_file(path))
+
+    def create_folder(self, path: Path) -> None:
+        missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(PRIVATE_FOLDER, exist_ok=True)
+            folder.chmod(PRIVATE_FOLDER)
+            self.sync_folder(folder.parent)
+
+    def size_bytes(self, path: Path) -> int | None:
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def changed_at_ns(self, path: Path) -> int:
+        return path.stat().st_mtime_ns
+
+    def append(self, path: Path, data: bytes) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        try:
+            before_bytes = os.fstat(descriptor).st_size
+            written_bytes = os.write(descriptor, data)
+            if written_bytes != len(data):
+                os.ftruncate(descriptor, before_bytes)
+                raise OSError(errno.ENOSPC, f"only {written_bytes} of {len(data)} bytes could be written", str(path))
+        finally:
+            os.close(descriptor)
+
+    def read(self, path: Path) -> bytes:
+        return path.read_bytes()
+
+    def sync(self, path: Path) -> None:
+        _sync(path, os.O_RDONLY)
+
+    def sync_folder(self, path: Path) -> None:
+        _sync(path, os.O_RDONLY | os.O_DIRECTORY)
+
+    def remove(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def reserve(self, path: Path, size_bytes: int) -> None:
+        descriptor = _new_file(path)
+        try:
+            os.posix_fallocate(descriptor, 0, size_bytes)
+        except OSError:
+            path.unlink()
+            raise
+        finally:
+            os.close(descriptor)
+
+    def free_bytes(self, folder: Path) -> int:
+        disk = os.statvfs(folder)
+        return disk.f_bavail * disk.f_frsize
+
+
+def _new_file(path: Path) -> int:
+    """A descriptor of a new private file; the mode is set again because a umask may have taken bits away."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
+    os.fchmod(descriptor, PRIVATE_FILE)
+    return descriptor
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

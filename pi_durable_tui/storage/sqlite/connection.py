@@ -1,0 +1,171 @@
+"""How a session file is opened: the order of its creation, the pragmas, and what is looked at before anything is touched.
+
+A file is inspected through a connection that cannot write, and only then opened for writing; so a damaged or newer file is refused
+with its bytes as they were (rules ST-13, ST-15). A reading connection maps the shared memory of the WAL read-only, or, when there is
+no WAL, takes the file as unchanging: both leave no file behind (rule ST-11).
+
+REMINDER: nothing else in this process may open and close the store's file: that would drop SQLite's locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator
+from pathlib import Path
+from typing import Literal, TypeAlias
+from urllib.parse import quote
+
+import apsw
+import msgspec
+
+from pi_durable_tui.errors import EnvironmentFailure, SchemaTooNew, StoreCorrupt
+from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata
+from pi_durable_tui.storage.sqlite import schema
+from pi_durable_tui.storage.sqlite.row import Column, row_hash, verified
+from pi_durable_tui.storage.sqlite.sql import Sql
+
+Synchronous: TypeAlias = Literal["full", "normal"]
+ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
+
+SELECT_METADATA = "SELECT next_id, next_seq, schema_version, last_at_ms, hash FROM durable_metadata WHERE singleton = 1"
+INSERT_METADATA = "INSERT INTO durable_metadata (singleton, next_id, next_seq, schema_version, last_at_ms, hash) VALUES (1, ?, ?, ?, ?, ?)"
+UPDATE_METADATA = "UPDATE durable_metadata SET next_id = ?, next_seq = ?, schema_version = ?, last_at_ms = ?, hash = ? WHERE singleton = 1"
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Generator[None]:
+    """What goes wrong inside is told in our words: damage as StoreCorrupt, the rest as EnvironmentFailure. Nothing was changed."""
+    try:
+        yield
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
+        raise StoreCorrupt(str(path), where="SQLite", what=str(error)) from error
+    except apsw.Error as error:
+        raise EnvironmentFailure(f"The session {path} cannot be read: {error}. Nothing was changed.") from error
+
+
+def metadata_row(counters: Metadata) -> tuple[Column, ...]:
+    """The values of INSERT_METADATA and UPDATE_METADATA."""
+    columns = (counters.next_id, counters.next_seq, counters.schema_version, counters.last_at_ms)
+    return (*columns, row_hash("durable_metadata", columns))
+
+
+def read_metadata(sql: Sql, path: Path) -> Metadata:
+    """The counters as stored.
+
+    Raises:
+        SchemaTooNew: Written by a newer program; found out before the row is verified, whose form may be newer too.
+        StoreCorrupt: The row is missing or damaged.
+    """
+    version = (sql.row("SELECT schema_version FROM durable_metadata") or (None,))[0]
+    if isinstance(version, int) and version > SCHEMA_VERSION:
+        raise SchemaTooNew(str(path), found=version, known=SCHEMA_VERSION)
+    row = sql.row(SELECT_METADATA)
+    if row is None:
+        raise StoreCorrupt(str(path), where="durable_metadata", what="the counters are not there")
+    *counters, digest = row
+    verified("durable_metadata", (*counters, b"", digest), path=str(path), key=0)
+    if counters[2] != SCHEMA_VERSION:
+        raise StoreCorrupt(str(path), where="durable_metadata", what=f"there never was a schema version {counters[2]}")
+    return msgspec.convert(dict(zip(("next_id", "next_seq", "schema_version", "last_at_ms"), counters, strict=True)), Metadata)
+
+
+def read_mode(path: Path, files: FileOps) -> ReadMode:
+    """How a file can be read just now without leaving anything behind.
+
+    Returns:
+        unchanging: there is no WAL, so nobody writes. shared: through the WAL and its index, whether its writer lives or died.
+        recovering: the index is missing, as after copying a file away from it; reading would have to make one.
+    """
+    if files.size_bytes(_beside(path, "-shm")) is not None:
+        return "shared"
+    return "recovering" if files.size_bytes(_beside(path, "-wal")) else "unchanging"
+
+
+def open_for_reading(path: Path, mode: ReadMode, *, vfs: str | None = None) -> Sql:
+    """A connection that cannot write. In the mode `recovering` it makes the missing index file."""
+    option = {"unchanging": "&immutable=1", "shared": "&readonly_shm=1", "recovering": ""}[mode]
+    sql = Sql(f"file:{quote(str(path))}?mode=ro{option}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, vfs=vfs)
+    # The last one to close would move the log into the file: that is for the next writer to do.
+    sql.leave_log_on_close()
+    return sql
+
+
+def inspect(path: Path, files: FileOps, *, vfs: str | None = None) -> bool:
+    """True when the file is a whole session file; False when its creation was cut off before the first commit.
+
+    Raises:
+        StoreCorrupt, SchemaTooNew, EnvironmentFailure: It was not touched.
+    """
+    if not files.size_bytes(path):
+        return False
+    with reading(path):
+        sql = open_for_reading(path, read_mode(path, files), vfs=vfs)
+        try:
+            return check_schema(sql, path)
+        finally:
+            sql.close()
+
+
+def check_schema(sql: Sql, path: Path) -> bool:
+    """False when there are no tables yet; else True, and the counters were read.
+
+    Raises:
+        StoreCorrupt: Another program's file, or tables are missing. SchemaTooNew: as in `read_metadata`.
+    """
+    tables = {row[0] for row in sql.rows("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    application = sql.pragma("application_id")
+    if not tables and application == 0:
+        return False
+    if application != schema.APPLICATION_ID:
+        raise StoreCorrupt(str(path), where="its header", what="it is a SQLite file of another program")
+    if "durable_metadata" not in tables:
+        raise StoreCorrupt(str(path), where="its schema", what="the table durable_metadata is missing")
+    read_metadata(sql, path)
+    if missing := sorted(schema.TABLES - tables):
+        raise StoreCorrupt(str(path), where="its schema", what=f"the table {missing[0]} is missing")
+    return True
+
+
+def open_for_writing(path: Path, files: FileOps, *, is_new: bool, vfs: str | None = None) -> Sql:
+    """The one writing connection of a store whose file exists and was inspected; a new one gets its tables.
+
+    Raises:
+        EnvironmentFailure, StoreCorrupt: The connection is closed.
+    """
+    with reading(path):
+        sql = Sql(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        try:
+            sql.pragma("foreign_keys", "ON")
+            if is_new:
+                _create(sql, path)
+                files.sync_folder(path.parent)
+            else:
+                _use_log(sql, path)
+            sql.pragma("synchronous", "FULL")
+        except BaseException:
+            sql.close()
+            raise
+    return sql
+
+
+def _create(sql: Sql, path: Path) -> None:
+    # The order matters: without EXTRA while the file becomes a WAL file, a power cut can lose commits that were acknowledged later.
+    sql.pragma("synchronous", "EXTRA")
+    _use_log(sql, path)
+    sql.pragma("synchronous", "FULL")
+    sql.run("BEGIN IMMEDIATE")
+    sql.run(schema.CREATE)
+    sql.pragma("application_id", str(schema.APPLICATION_ID))
+    sql.run(INSERT_METADATA, metadata_row(Metadata(next_id=1, next_seq=1, schema_version=SCHEMA_VERSION)))
+    sql.run("COMMIT")
+    sql.run("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def _use_log(sql: Sql, path: Path) -> None:
+    if sql.pragma("journal_mode", "WAL") != "wal":
+        raise EnvironmentFailure(f"The disk of {path} cannot hold a write-ahead log. The session was not opened.")
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)

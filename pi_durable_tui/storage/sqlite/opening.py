@@ -1,0 +1,114 @@
+"""Opens a session file: lock first, then a look at what is there, then the connection (rules ST-11 to ST-15)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.errors import EnvironmentFailure, PidurableError
+from pi_durable_tui.storage.files import FileOps, RealFiles
+from pi_durable_tui.storage.lock import acquire
+from pi_durable_tui.storage.sqlite.connection import Synchronous, inspect, open_for_writing, reading
+from pi_durable_tui.storage.sqlite.runner import InlineRunner, Runner, ThreadRunner
+from pi_durable_tui.storage.sqlite.source import Follower, Own
+from pi_durable_tui.storage.sqlite.space import Reserve, SpaceRule
+from pi_durable_tui.storage.sqlite.store import SqliteStorage
+from pi_durable_tui.storage.sqlite.writer import Writer
+
+
+async def open_sqlite(
+    path: Path,
+    *,
+    clock: Clock,
+    files: FileOps | None = None,
+    read_only: bool = False,
+    inline: bool = False,
+    synchronous: Synchronous = "full",
+    space: SpaceRule | None = None,
+    vfs: str | None = None,
+) -> SqliteStorage:
+    """An open store; for writing, this process owns it until it is closed or dies.
+
+    Args:
+        path: The session file; made, with its folders, when it is not there (not for reading only).
+        files: The door for files; the machine's own when None.
+        read_only: Follow a store that may be written by another process; nothing is written, locked or left behind.
+        inline: Run on the calling thread instead of a thread of its own.
+        synchronous: full: acknowledged commits survive a power cut. normal: they survive a killed process.
+        vfs: Name of a registered SQLite VFS, for tests that make the disk fail.
+
+    Raises:
+        StoreLocked: Another process owns it, named. Nothing was changed.
+        NotFound: There is nothing to read.
+        SchemaTooNew, StoreCorrupt: The file was not touched.
+        EnvironmentFailure: The system said no; the text says what.
+    """
+    doors = files or RealFiles()
+    runner: Runner = InlineRunner() if inline else ThreadRunner()
+
+    def work() -> SqliteStorage:
+        real = Path(os.path.realpath(path))
+        if read_only:
+            return _open_follower(real, doors, runner, vfs)
+        return _open_owner(real, doors, runner, since_ms=clock.now_ms(), synchronous=synchronous, rule=space or SpaceRule(), vfs=vfs)
+
+    opening = asyncio.ensure_future(runner.run(work))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        # The thread goes on opening: what it opened must not stay locked with nobody to close it.
+        await _abandon(opening, runner)
+        raise
+    except BaseException:
+        runner.stop()
+        raise
+
+
+async def _abandon(opening: asyncio.Future[SqliteStorage], runner: Runner) -> None:
+    try:
+        storage = await opening
+    except PidurableError:
+        runner.stop()
+    else:
+        await storage.close()
+
+
+def _open_follower(path: Path, files: FileOps, runner: Runner, vfs: str | None) -> SqliteStorage:
+    return SqliteStorage(path, source=Follower(path, files, vfs=vfs), writer=None, runner=runner, on_close=_nothing)
+
+
+def _open_owner(path: Path, files: FileOps, runner: Runner, *, since_ms: int, synchronous: Synchronous, rule: SpaceRule, vfs: str | None) -> SqliteStorage:
+    with _system(path):
+        files.create_folder(path.parent)
+    lock = acquire(path, since_ms=since_ms)
+    try:
+        with _system(path):
+            if files.size_bytes(path) is None:
+                files.create(path)
+            is_whole = inspect(path, files, vfs=vfs)
+            own = Own(open_for_writing(path, files, is_new=not is_whole, vfs=vfs), path)
+        try:
+            with reading(path):
+                writer = Writer(own.sql, path, own.reads, reserve=Reserve(path, files, rule), rule=rule, synchronous=synchronous)
+        except BaseException:
+            own.close()
+            raise
+    except BaseException:
+        lock.release()
+        raise
+    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release)
+
+
+@contextlib.contextmanager
+def _system(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFailure(f"The session {path} cannot be opened: {error.strerror or error}.") from error
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,140 @@
+"""One batch as one SQL transaction; blocking. The caller has begun it and will commit or roll back.
+
+Ids and references are checked up front (storage/admission.py); a constraint of the schema that is hit nevertheless makes the caller
+roll back. Unknown keys of a replaced record are kept (rule ST-19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec import structs
+
+from pi_durable_tui.errors import StoreCorrupt
+from pi_durable_tui.records import codec
+from pi_durable_tui.records.commit import Batch, DocumentBase, DocumentDelta, DocumentRetired, DocumentWrite
+from pi_durable_tui.records.document import Address, StoredDocument
+from pi_durable_tui.records.messages import Record
+from pi_durable_tui.storage.admission import RecordKind, admit
+from pi_durable_tui.storage.port import Metadata
+from pi_durable_tui.storage.revision import revision_of
+from pi_durable_tui.storage.sqlite.connection import UPDATE_METADATA, metadata_row
+from pi_durable_tui.storage.sqlite.reads import Reads
+from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SUBMISSIONS, TASKS, Column, Shape, row_hash, stored
+from pi_durable_tui.storage.sqlite.sql import Sql
+
+R = TypeVar("R", bound=Record)
+
+INSERT_REVISION = "INSERT INTO document_revisions (document_id, seq, type, record, hash) VALUES (?, ?, ?, ?, ?)"
+
+
+class Writes:
+    """Writes of the one writing connection."""
+
+    def __init__(self, sql: Sql, path: Path, reads: Reads) -> None:
+        self._sql = sql
+        self._path = str(path)
+        self._reads = reads
+
+    def write(self, batch: Batch, counters: Metadata) -> Metadata:
+        """The batch and the new counters are in the open transaction.
+
+        Args:
+            counters: As stored before.
+
+        Raises:
+            StorageRejected: The batch is not admitted; nothing was written in the transaction.
+            StoreCorrupt: A row that the batch builds on is damaged. The transaction must be rolled back.
+        """
+        fresh = admit(batch, counters, self)
+        seq = counters.next_seq
+        self._sql.run_many("INSERT INTO record_ids (id, kind) VALUES (?, ?)", fresh.items())
+        for conversation in batch.conversations:
+            self._insert(CONVERSATIONS, conversation.id, conversation)
+        for entry in batch.entries:
+            self._insert(ENTRIES, entry.id, entry, seq)
+        for task in batch.tasks:
+            self._put(TASKS, task.id, task, is_new=task.id in fresh)
+        for submission in batch.submissions:
+            self._put(SUBMISSIONS, submission.id, submission, is_new=submission.id in fresh)
+        for write in _retired_first(batch):
+            self._write_document(write, seq, fresh)
+        after = counters_after(counters, batch)
+        self._sql.run(UPDATE_METADATA, metadata_row(after))
+        return after
+
+    def kind_of(self, record_id: int) -> RecordKind | None:
+        row = self._sql.row("SELECT kind FROM record_ids WHERE id = ?", (record_id,))
+        return None if row is None else msgspec.convert(row[0], RecordKind)
+
+    def submission_of(self, conversation_id: int, request_id: str) -> int | None:
+        row = self._sql.row("SELECT id FROM submissions WHERE conversation_id = ? AND request_id = ?", (conversation_id, request_id))
+        return None if row is None else msgspec.convert(row[0], int)
+
+    def stored_document(self, document_id: int) -> StoredDocument | None:
+        return self._reads.one(DOCUMENTS, document_id)
+
+    def live_document(self, address: Address) -> int | None:
+        document = self._reads.live_document(address)
+        return None if document is None else document.id
+
+    def _insert(self, shape: Shape[R], record_id: int, record: R, *more: Column) -> None:
+        self._sql.run(shape.insert, stored(shape, record_id, record, codec.encode(record), *more))
+
+    def _put(self, shape: Shape[R], record_id: int, record: R, *, is_new: bool) -> None:
+        if is_new:
+            self._insert(shape, record_id, record)
+            return
+        before = self._reads.text(shape, record_id)
+        if before is None:
+            raise StoreCorrupt(self._path, where=f"{shape.table} {record_id}", what="its id is known but its row is missing")
+        _id, *values = stored(shape, record_id, record, codec.merged(before, record))
+        self._sql.run(shape.update, (*values, record_id))
+
+    def _write_document(self, write: DocumentWrite, seq: int, fresh: dict[int, RecordKind]) -> None:
+        match write:
+            case DocumentBase():
+                self._write_base(write, seq, is_new=write.document_id in fresh)
+            case DocumentDelta():
+                self._add_revision(write, "delta", seq)
+            case DocumentRetired():
+                document = self._document(write.document_id)
+                self._put(DOCUMENTS, document.id, structs.replace(document, retired_seq=seq), is_new=False)
+                if document.history == "latest":
+                    self._sql.run("DELETE FROM document_revisions WHERE document_id = ?", (document.id,))
+
+    def _write_base(self, write: DocumentBase, seq: int, *, is_new: bool) -> None:
+        document = StoredDocument(id=write.document_id, address=write.address, version=write.version, history=write.history)
+        before = None if is_new else self._document(write.document_id)
+        if before != document:
+            self._put(DOCUMENTS, document.id, document, is_new=is_new)
+        if before is not None and before.history == document.history == "latest":
+            # Nobody may look back further than the newest base (rule ST-10).
+            self._sql.run("DELETE FROM document_revisions WHERE document_id = ?", (document.id,))
+        self._add_revision(write, "base", seq)
+
+    def _add_revision(self, write: DocumentBase | DocumentDelta, kind: str, seq: int) -> None:
+        text = codec.encode(revision_of(write))
+        columns = (write.document_id, seq, kind)
+        self._sql.run(INSERT_REVISION, (*columns, text, row_hash("document_revisions", columns, text.encode())))
+
+    def _document(self, document_id: int) -> StoredDocument:
+        document = self._reads.one(DOCUMENTS, document_id)
+        if document is None:
+            raise StoreCorrupt(self._path, where=f"documents {document_id}", what="its id is known but its row is missing")
+        return document
+
+
+def counters_after(counters: Metadata, batch: Batch) -> Metadata:
+    """The counters after a batch. PURE."""
+    return Metadata(next_id=batch.next_id, next_seq=counters.next_seq + 1, schema_version=counters.schema_version, last_at_ms=batch.at_ms)
+
+
+def _retired_first(batch: Batch) -> Iterator[DocumentWrite]:
+    """The document writes in an order in which an address is free before it is given to a new document. PURE."""
+    ending = {write.document_id for write in batch.documents if isinstance(write, DocumentRetired)}
+    yield from (write for write in batch.documents if write.document_id in ending)
+    yield from (write for write in batch.documents if write.document_id not in ending)
