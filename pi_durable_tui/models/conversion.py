@@ -1,0 +1,184 @@
+"""Our records as the OpenAI form that LiteLLM takes for every provider. Pure.
+
+What providers refuse never leaves here (CASE-B2, CASE-B6): blank text blocks, an assistant message with neither text nor calls, names that are
+no names, an empty tool result. Order and pairing of calls and results are the context derivation's work (rule CX-1); nothing is added to it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import assert_never
+
+from pi_durable_tui.harness.ports import ToolSpec
+from pi_durable_tui.models.catalog import provider_of
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, Content, Image, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+
+NO_OUTPUT = "(no output)"
+LATE_SYSTEM_PROVIDERS = frozenset({"openai", "azure"})
+"""Providers that take a system message in the middle. Elsewhere it becomes a marked user message: hoisted to the top it would change, with
+every new one, the beginning that prompt caches rely on, and chat templates of local models refuse it."""
+
+_NAME = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def openai_messages(messages: Sequence[Message], *, model: str) -> list[JsonObject]:
+    """The conversation for `model`.
+
+    Args:
+        model: "provider/name"; thinking blocks go back only where they came from (CASE-B9).
+
+    Returns:
+        New objects. System messages at the beginning are one message; neighbouring user messages are one. An assistant message that has
+        nothing a provider takes is left out.
+    """
+    head = 0
+    while head < len(messages) and isinstance(messages[head], SystemMessage):
+        head += 1
+    result: list[JsonObject] = []
+    instructions = _joined([text for message in messages[:head] for text in _texts(message.content)])
+    if instructions:
+        result.append({"role": "system", "content": instructions})
+    pictures: list[Json] = []
+    for message in messages[head:]:
+        if pictures and not isinstance(message, ToolResultMessage):
+            _add_user(result, pictures)
+            pictures = []
+        match message:
+            case SystemMessage():
+                _add_system(result, _joined(_texts(message.content)), provider_of(model))
+            case UserMessage():
+                _add_user(result, _parts(message.content))
+            case AssistantMessage():
+                answer = _assistant(message, model)
+                if answer is not None:
+                    result.append(answer)
+            case ToolResultMessage():
+                result.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": _result_text(message)})
+                pictures.extend(_part(part) for part in message.content if isinstance(part, Image))
+            case _:
+                assert_never(message)
+    if pictures:
+        _add_user(result, pictures)
+    return [_with_plain_text(message) for message in result]
+
+
+def openai_tools(tools: Sequence[ToolSpec]) -> list[JsonObject]:
+    """The tools in the OpenAI form, in order."""
+    return [{"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}} for tool in tools]
+
+
+def origin_of(model: str) -> str:
+    """Who signed a thinking block of `model`: everything before its last slash, so that vendors behind one router are told apart."""
+    return model.rpartition("/")[0]
+
+
+def ends_without_thinking(messages: Sequence[Message], *, model: str) -> bool:
+    """True when a tool round is open whose calls were made without a signed thought for `model`.
+
+    Anthropic refuses a request that asks for thinking in such a place, as after a switch of the model in the middle of a run.
+    """
+    answers = [message for message in messages if isinstance(message, AssistantMessage | UserMessage)]
+    last = answers[-1] if answers else None
+    if not isinstance(last, AssistantMessage) or not last.tool_calls:
+        return False
+    return not any(isinstance(part, Thinking) and part.signature for part in last.content) or origin_of(last.model) != origin_of(model)
+
+
+def _assistant(message: AssistantMessage, model: str) -> JsonObject | None:
+    is_origin = origin_of(message.model) == origin_of(model)
+    content: list[Json] = []
+    for part in message.content:
+        match part:
+            case Text() if part.text.strip():
+                content.append({"type": "text", "text": part.text})
+            case Thinking(signature=str(signature)) if is_origin and signature:
+                content.append(_thinking_block(part, signature))
+            case _:
+                pass  # blank text, and thoughts that nobody signed or somebody else did
+    calls: list[Json] = [_call(part) for part in message.content if isinstance(part, ToolCall)]
+    blocks = [block for block in content if isinstance(block, dict) and block["type"] != "text"]
+    texts = [str(block["text"]) for block in content if isinstance(block, dict) and block["type"] == "text"]
+    if not texts and not calls:
+        return None
+    answer: JsonObject = {"role": "assistant", "content": content if blocks else _joined(texts) or None}
+    if blocks:
+        answer["thinking_blocks"] = list(blocks)
+    if calls:
+        answer["tool_calls"] = calls
+    return answer
+
+
+def _thinking_block(part: Thinking, signature: str) -> JsonObject:
+    if part.redacted:
+        return {"type": "redacted_thinking", "data": signature}
+    return {"type": "thinking", "thinking": part.text, "signature": signature}
+
+
+def _call(call: ToolCall) -> JsonObject:
+    arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
+    name = _NAME.sub("_", call.name)[:64] or "unknown_tool"
+    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def _add_system(result: list[JsonObject], text: str, provider: str) -> None:
+    if not text:
+        return
+    if provider in LATE_SYSTEM_PROVIDERS:
+        result.append({"role": "system", "content": text})
+    else:
+        _add_user(result, [{"type": "text", "text": f"<system>\n{text}\n</system>"}])
+
+
+def _add_user(result: list[JsonObject], parts: Sequence[Json]) -> None:
+    """Adds to the user message before, so that roles alternate for providers that insist on it."""
+    if not parts:
+        return
+    before = result[-1] if result else None
+    if before is not None and before["role"] == "user" and isinstance(before["content"], list):
+        before["content"].extend(parts)
+    else:
+        result.append({"role": "user", "content": list(parts)})
+
+
+def _with_plain_text(message: JsonObject) -> JsonObject:
+    """A user message of texts only as one text: the form that every compatible server takes."""
+    content = message["content"]
+    if message["role"] != "user" or not isinstance(content, list):
+        return message
+    texts = [str(part["text"]) for part in content if isinstance(part, dict) and part["type"] == "text"]
+    return {**message, "content": _joined(texts)} if len(texts) == len(content) else message
+
+
+def _parts(content: Sequence[Content]) -> list[Json]:
+    return [_part(part) for part in content if not isinstance(part, Text) or part.text.strip()]
+
+
+def _part(part: Content) -> JsonObject:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": f"data:{part.mime_type};base64,{part.data}"}}
+        case _:
+            assert_never(part)
+
+
+def _result_text(message: ToolResultMessage) -> str:
+    """One text, because that is all the form allows; pictures follow in a user message after the round."""
+    text = "\n".join(_texts(message.content))
+    pictures = sum(isinstance(part, Image) for part in message.content)
+    if pictures:
+        note = f"({pictures} image{'s' if pictures > 1 else ''} of this result: see the next user message)"
+        return f"{text}\n{note}" if text else note
+    return text or NO_OUTPUT
+
+
+def _texts(content: Sequence[object]) -> list[str]:
+    return [part.text for part in content if isinstance(part, Text) and part.text.strip()]
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return "\n\n".join(texts)

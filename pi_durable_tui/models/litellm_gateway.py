@@ -1,0 +1,240 @@
+"""Models over LiteLLM: the only file that imports it, only inside a function, only off the event loop (rule SA-7).
+
+It carries out and decides nothing: requests are built in `arguments.py`, answers put together in `stream.py`, failures read in `failures.py`.
+One call of `stream` is one HTTP request: every retry, of this program's library and of the client below it, is switched off, because retries
+are durable and belong to the harness (rule GE-6, CASE-B3). Nothing that a provider does raises.
+
+It must never write to stdout or stderr (the library's notes go to `logging`), and never look into the environment for itself: keys and base
+URLs come from the mapping it is given, which is the user's environment as the program started (rule SA-6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import threading
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from typing import Any, TypeVar, cast
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.entropy import Entropy
+from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelInfo, ModelRequest, UsageReport
+from pi_durable_tui.models.arguments import Limits, call_arguments, limits
+from pi_durable_tui.models.catalog import Access, access, has_price, loaded_keys, model_info, provider_of, table_entry
+from pi_durable_tui.models.failures import failure, fault_of
+from pi_durable_tui.models.reading import End, Item, Library, Piece, read
+from pi_durable_tui.models.stream import INCOMPLETE, Assembly
+from pi_durable_tui.models.usage import usage_of
+
+T = TypeVar("T")
+
+QUEUED_CHUNKS = 64
+"""How far the network may run ahead of the consumer before it has to wait."""
+
+AFTER_FINISH_MS = 10_000
+"""How long a server may keep its connection open after the finish reason; the answer is complete by then, only usage may follow."""
+
+
+class LiteLlmGateway:
+    """Reaches every model that LiteLLM knows.
+
+    Args:
+        environ: Keys and base URLs of providers, see `catalog.PROVIDERS`.
+        base_urls: Provider -> base URL from the user's settings; they win over `environ`.
+    """
+
+    def __init__(self, *, clock: Clock, entropy: Entropy, environ: Mapping[str, str], base_urls: Mapping[str, str] | None = None) -> None:
+        self._clock = clock
+        self._entropy = entropy
+        self._environ = dict(environ)
+        self._base_urls = dict(base_urls or {})
+        self._secrets = loaded_keys(self._environ)
+        self._library: Library | None = None
+        self._loading: asyncio.Future[Library] | None = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+        """See `ModelGateway.stream`. A model without a provider, a missing key and a wrong option are told without a request."""
+        bounds, reached = limits(request.options), access(request.model, self._environ, self._base_urls)
+        if isinstance(reached, ModelFailed):
+            yield reached
+            return
+        if isinstance(bounds, ModelFailed):
+            yield bounds
+            return
+        try:
+            library = await self._loaded()
+        except Exception as error:  # noqa: BLE001 - whatever an import of foreign code raises ends this request only
+            yield ModelFailed(reason="unknown", message=f"LiteLLM could not be loaded: {error}", retryable=False)
+            return
+        refusal = _unknown_provider(library, request.model)
+        if refusal is not None:
+            yield refusal
+            return
+        async with contextlib.aclosing(self._exchange(library, request, reached, bounds)) as events:
+            async for event in events:
+                yield event
+
+    async def info(self, model: str) -> ModelInfo:
+        try:
+            library = await self._loaded()
+        except Exception:  # noqa: BLE001 - an unusable library knows nothing of a model; `stream` tells why
+            return ModelInfo()
+        return model_info(table_entry(library.model_cost, model))
+
+    async def warm_up(self) -> None:
+        with contextlib.suppress(Exception):  # told by the first request, where somebody listens
+            await self._loaded()
+
+    async def close(self) -> None:
+        """End the connections that are kept for later requests. The gateway may be used again afterwards."""
+        library = self._library
+        if library is not None:
+            await library.close_litellm_async_clients()
+            library.in_memory_llm_clients_cache.flush_cache()
+
+    # ----------------------------------------------------------------------------------------------------------- one request
+
+    async def _exchange(self, library: Library, request: ModelRequest, reached: Access, bounds: Limits) -> AsyncGenerator[ModelEvent]:
+        """The events of one request; closing it cancels the reading, which closes the connection."""
+        entry = table_entry(library.model_cost, request.model)
+        arguments = call_arguments(request, entry, reached, bounds)
+        assembly = Assembly(lambda: f"call_{self._entropy.uuid7().replace('-', '')}")
+        items: asyncio.Queue[Item] = asyncio.Queue(QUEUED_CHUNKS)
+        reader = asyncio.ensure_future(read(library, arguments, items, has_price=has_price(entry)))
+        deadline_ms = None if bounds.total_ms is None else self._clock.monotonic_ms() + bounds.total_ms
+        try:
+            while True:
+                item = await self._next(items, bounds, deadline_ms, is_over=assembly.has_finish_reason)
+                if isinstance(item, Piece):
+                    for event in assembly.feed(item.value):
+                        yield event
+                else:
+                    for event in self._ending(item, assembly):
+                        yield event
+                    return
+        finally:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    def _ending(self, item: End | ModelFailed | Exception, assembly: Assembly) -> list[ModelEvent]:
+        """The last events. Once the finish reason is there the answer is complete, however the connection ends."""
+        events = assembly.flush()
+        match item:
+            case End(is_finished=is_finished, usage=usage, cost_usd=cost_usd):
+                if usage is not None:
+                    events.append(UsageReport(usage_of(usage, cost_usd=cost_usd)))
+                return [*events, assembly.outcome() if is_finished else INCOMPLETE]
+            case _ if assembly.has_finish_reason:
+                return [*events, assembly.outcome()]
+            case ModelFailed():
+                return [*events, item]
+            case _:
+                return [*events, failure(fault_of(item), now_ms=self._clock.now_ms(), secrets=self._secrets)]
+
+    async def _next(self, items: asyncio.Queue[Item], bounds: Limits, deadline_ms: float | None, *, is_over: bool) -> Item | ModelFailed:
+        """What comes next, or the limit that passed before anything did."""
+        if not items.empty():
+            return items.get_nowait()
+        idle_ms = min(bounds.idle_ms, AFTER_FINISH_MS) if is_over else bounds.idle_ms
+        left_ms = idle_ms if deadline_ms is None else max(0.0, deadline_ms - self._clock.monotonic_ms())
+        item = await self._within(items.get(), min(idle_ms, left_ms))
+        if item is not None:
+            return item
+        if left_ms < idle_ms:
+            return ModelFailed(reason="timeout", message=f"The request took longer than {_seconds(bounds.total_ms or 0)}.", retryable=True)
+        return ModelFailed(reason="timeout", message=f"The provider said nothing for {_seconds(idle_ms)}.", retryable=True)
+
+    async def _within(self, work: Coroutine[Any, Any, T], limit_ms: float) -> T | None:
+        """What `work` gives; None, and it is cancelled, when `limit_ms` pass on the clock before."""
+        working = asyncio.ensure_future(work)
+        limit = asyncio.ensure_future(self._clock.sleep_ms(limit_ms))
+        try:
+            await asyncio.wait({working, limit}, return_when=asyncio.FIRST_COMPLETED)
+            return working.result() if working.done() else None
+        finally:
+            working.cancel()
+            limit.cancel()
+
+    # ---------------------------------------------------------------------------------------------------------------- library
+
+    async def _loaded(self) -> Library:
+        """The library, loaded once on a thread of its own. A caller that is cancelled leaves the loading alone."""
+        if self._library is not None:
+            return self._library
+        if self._loading is None or self._loading.cancelled() or self._loading.get_loop() is not asyncio.get_running_loop():
+            self._loading = _in_thread()
+        try:
+            library = await asyncio.shield(self._loading)
+        except Exception:
+            self._loading = None  # an import that failed may be tried again
+            raise
+        self._library = library
+        return library
+
+
+def _unknown_provider(library: Library, model: str) -> ModelFailed | None:
+    """Asked before the library is, which would print an advertisement."""
+    name = provider_of(model)
+    if any(str(getattr(known, "value", known)) == name for known in library.provider_list):
+        return None
+    return ModelFailed(reason="no_model", message=f"{name!r} in {model!r} is no provider that LiteLLM knows. Nothing was sent.", retryable=False)
+
+
+def _seconds(duration_ms: float) -> str:
+    return f"{duration_ms / 1000:g} s"
+
+
+def _in_thread() -> asyncio.Future[Library]:
+    """A future of the loaded library. The thread is a daemon: leaving the program does not wait for an import."""
+    loop = asyncio.get_running_loop()
+    loaded: asyncio.Future[Library] = loop.create_future()
+
+    def settle(library: Library | None, error: Exception | None) -> None:
+        if loaded.done():
+            return
+        if library is not None:
+            loaded.set_result(library)
+        elif error is not None:
+            loaded.set_exception(error)
+
+    def work() -> None:
+        library: Library | None = None
+        failed: Exception | None = None
+        try:
+            library = _load()
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits for the library
+            failed = error
+        with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits
+            loop.call_soon_threadsafe(settle, library, failed)
+
+    threading.Thread(target=work, name="load-litellm", daemon=True).start()
+    return loaded
+
+
+def _load() -> Library:
+    """Import the library and make it quiet; slow. Then use it once without a network, because it loads half of itself at the first call."""
+    os.environ["LITELLM_MODE"] = "PRODUCTION"  # otherwise it loads a `.env` of the working directory (rule SA-7)
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # otherwise it fetches its price table
+    warnings.filterwarnings("ignore", module=r"(litellm|pydantic|openai|aiohttp)(\.|$)")
+    import litellm
+
+    library = cast("Library", litellm)
+    library.suppress_debug_info = True
+    library.set_verbose = False
+    for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]  # its own handler writes to stderr, and so does the last resort of `logging`
+    asyncio.run(_first_use(library))
+    return library
+
+
+async def _first_use(library: Library) -> None:
+    import openai
+
+    _ = openai.AsyncOpenAI(api_key="none").chat.completions
+    said = await library.acompletion(model="openai/none", api_key="none", messages=[{"role": "user", "content": "-"}], stream=True, mock_response="-")
+    async for _ in said:
+        pass

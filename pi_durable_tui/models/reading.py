@@ -1,0 +1,124 @@
+"""One request through the model library, read to its end into a queue.
+
+The reader is a task of its own, so that cancelling it closes the connection wherever it stands, and so that limits are watched beside it. It
+imports nothing: the library is handed in as the few things of it that are used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+from pi_durable_tui.models.catalog import provider_of
+
+
+class Chunk(Protocol):
+    """One piece of a stream."""
+
+    usage: object
+
+    def model_dump(self, *, exclude_none: bool, warnings: bool) -> dict[str, Any]:
+        """The piece as plain objects."""
+        ...
+
+
+class Response(Protocol):
+    """A running stream."""
+
+    def __aiter__(self) -> AsyncIterator[Chunk]: ...
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class ClientCache(Protocol):
+    """The HTTP clients that the library keeps."""
+
+    def flush_cache(self) -> None:
+        """Forget all of them."""
+        ...
+
+
+class Library(Protocol):
+    """What is used of the model library."""
+
+    suppress_debug_info: bool
+    set_verbose: bool
+    model_cost: Mapping[str, Mapping[str, Any]]
+    provider_list: list[object]
+    in_memory_llm_clients_cache: ClientCache
+    cost_per_token: Callable[..., tuple[float, float]]
+
+    async def acompletion(self, **arguments: object) -> Response:
+        """Send a request; returns once the answer begins."""
+        ...
+
+    async def close_litellm_async_clients(self) -> None:
+        """Close the kept HTTP clients."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One chunk as plain objects."""
+
+    value: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The stream is over.
+
+    Attributes:
+        is_finished: The provider said why, as far as the library can tell; it invents a reason where none came.
+        usage: What the provider counted; None where it did not (the library's own estimate is not passed on).
+        cost_usd: By the local price table; None: unknown.
+    """
+
+    is_finished: bool
+    usage: Mapping[str, Any] | None
+    cost_usd: float | None
+
+
+Item: TypeAlias = Piece | End | Exception
+
+
+async def read(library: Library, arguments: Mapping[str, Any], items: asyncio.Queue[Item], *, has_price: bool) -> None:
+    """Send the request and put everything that comes into `items`, last an End or the exception. The connection is closed afterwards.
+
+    Args:
+        has_price: Whether the local table knows what the model costs.
+    """
+    try:
+        response = await library.acompletion(**arguments)
+        try:
+            last: Chunk | None = None
+            async for chunk in response:
+                last = chunk
+                await items.put(Piece(chunk.model_dump(exclude_none=True, warnings=False)))
+            await items.put(_end(library, str(arguments["model"]), response, last, has_price=has_price))
+        finally:
+            await response.aclose()
+    except Exception as error:  # noqa: BLE001 - whatever the library raises is the provider's failure, and a value for the transcript
+        await items.put(error)
+
+
+def _end(library: Library, model: str, response: Response, last: Chunk | None, *, has_price: bool) -> End:
+    is_finished = bool(getattr(response, "received_finish_reason", None) or getattr(response, "intermittent_finish_reason", None))
+    has_counted = any(getattr(chunk, "usage", None) is not None for chunk in getattr(response, "chunks", ()))
+    usage = getattr(last, "usage", None) if last is not None and has_counted else None
+    if last is None or usage is None:
+        return End(is_finished, None, None)
+    counts = last.model_dump(exclude_none=True, warnings=False).get("usage")
+    return End(is_finished, counts, _cost_usd(library, model, usage) if has_price else None)
+
+
+def _cost_usd(library: Library, model: str, usage: object) -> float | None:
+    name = model.partition("/")[2]
+    try:
+        return sum(library.cost_per_token(model=name, custom_llm_provider=provider_of(model), usage_object=usage))
+    except Exception:  # noqa: BLE001 - a price that cannot be worked out is unknown; it must not end a complete answer
+        return None
