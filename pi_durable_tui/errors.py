@@ -110,7 +110,9 @@ class StoreLocked(Refused):
     """Another process owns the store; nothing was opened (rule ST-12)."""
 
     def __init__(self, path: str, *, holder: str) -> None:
-        super().__init__(f"The session {path} is open in another process ({holder}). Nothing was changed.", hint="Close that process, or open the session read-only.")
+        super().__init__(
+            f"The session {path} is open in another process ({holder}). Nothing was changed.", hint="Close that process, or open the session read-only."
+        )
 
 
 class ReadOnlySession(Refused):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+import msgspec
+
 from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.records.document import Definition, Op
 from pi_durable_tui.records.json import Json, JsonObject
@@ -15,7 +17,7 @@ from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, 
 ApprovalMode = Literal["ask", "edits", "all", "plan"]
 
 
-class Agent(Record):
+class Agent(Record, frozen=True):
     """`pi.agent`: who answers in this conversation. `tools` None: all that are installed."""
 
     model: str | None = None
@@ -28,7 +30,7 @@ class Agent(Record):
     title: str = ""
 
 
-class Run(Record):
+class Run(Record, frozen=True):
     """The turns from an input to its final answer. `task_id` is the generation's."""
 
     task_id: int
@@ -37,7 +39,7 @@ class Run(Record):
     turn: int = 1
 
 
-class RetryWait(Record):
+class RetryWait(Record, frozen=True):
     """A failed attempt; the next one starts at `until_ms`."""
 
     attempt: int
@@ -45,7 +47,7 @@ class RetryWait(Record):
     problem: Problem
 
 
-class Generation(Record):
+class Generation(Record, frozen=True):
     """One model request: its attempt (from 1) and what has come so far."""
 
     task_id: int
@@ -55,7 +57,7 @@ class Generation(Record):
     retry: RetryWait | None = None
 
 
-class ToolSlot(Record):
+class ToolSlot(Record, frozen=True):
     """One running call. `question` is the id of the open question about it, `in_doubt` that an end unknown is being asked about."""
 
     task_id: int
@@ -71,7 +73,7 @@ class ToolSlot(Record):
     question_details: JsonObject | None = None
 
 
-class Failure(Record):
+class Failure(Record, frozen=True):
     """`runFailure`: why the last run ended without an answer; stays until the next one starts."""
 
     reason: str
@@ -81,7 +83,7 @@ class Failure(Record):
     message: str = ""
 
 
-class Live(Record):
+class Live(Record, frozen=True):
     """`pi.live`: what is going on in the conversation. `tools` is in call order."""
 
     run: Run | None = None
@@ -90,7 +92,7 @@ class Live(Record):
     run_failure: Failure | None = None
 
 
-class InboxItem(Record):
+class InboxItem(Record, frozen=True):
     """A queued submission."""
 
     submission_id: int
@@ -99,26 +101,26 @@ class InboxItem(Record):
     at_ms: int
 
 
-class Inbox(Record):
+class Inbox(Record, frozen=True):
     """`pi.inbox`: queued submissions in order of their ids."""
 
     items: tuple[InboxItem, ...] = ()
 
 
-class Provider(Record):
+class Provider(Record, frozen=True):
     """`pi.provider`: the UUIDv7 this conversation shows to providers (rule GE-9)."""
 
     session_id: str = ""
 
 
-class UsageTotals(Record):
+class UsageTotals(Record, frozen=True):
     """`pi.usage`: per model what was used over all attempts; `context_tokens` is the size of the newest request and answer."""
 
-    models: dict[str, Usage] = {}
+    models: dict[str, Usage] = msgspec.field(default_factory=dict[str, Usage])
     context_tokens: int = 0
 
 
-class Draft(Record):
+class Draft(Record, frozen=True):
     """`pidurable.draft`: what stands in the composer and has not been sent (rule TU-10)."""
 
     text: str = ""

@@ -6,7 +6,7 @@ exceptions are for bugs, and cancellation always passes.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -117,10 +117,10 @@ class ModelInfo:
 class ModelGateway(Protocol):
     """How models are reached."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Send the request once and yield what comes, ending with exactly one Finished, ModelFailed or Deferred.
 
-        Closing the iterator (or cancelling its consumer) ends the request at once. Never raises for anything a provider does.
+        Closing the generator (or cancelling its consumer) ends the request at once. Never raises for anything a provider does.
         """
         ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -34,10 +33,9 @@ class Settings:
 
     retry: Retry = field(default_factory=Retry)
     progress: Progress = field(default_factory=Progress)
-    restart_limit: float = 5  # math.inf: unlimited
+    restart_limit: float = 5  # infinity: unlimited
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     steering_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"
     follow_up_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"
     close_grace_ms: int = 5_000
-    max_turns: float = math.inf
     stream: JsonObject = field(default_factory=dict[str, Json])

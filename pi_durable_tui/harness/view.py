@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypedDict
 
-from pi_durable_tui.harness.live import Agent, Draft, Inbox, Live, Provider, UsageTotals
+from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.commit import Commit, DocumentChange
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
@@ -42,3 +45,70 @@ class ConversationView:
     def is_busy(self) -> bool:
         """True while a run is going on."""
         return self.live.run is not None
+
+
+class Documents(TypedDict, total=False):
+    """The built-in documents by the view's field names."""
+
+    agent: Agent
+    live: Live
+    inbox: Inbox
+    provider: Provider
+    usage: UsageTotals
+    draft: Draft
+
+
+def apply(view: ConversationView, commit: Commit) -> ConversationView:
+    """The view after one more commit; the same object when the commit is of other conversations only.
+
+    What a commit leaves alone keeps its identity, so that a screen can skip it.
+    """
+    conversation_id = view.conversation.id
+    entries = tuple(stored for stored in commit.entries if stored.entry.conversation_id == conversation_id)
+    tasks = tuple(task for task in commit.tasks if task.conversation_id == conversation_id)
+    submissions = tuple(submission for submission in commit.submissions if submission.conversation_id == conversation_id)
+    changes = [change for change in commit.documents if change.address.scope == "conversation" and change.address.scope_id == conversation_id]
+    documents = _documents(changes)
+    if not (entries or tasks or submissions or documents):
+        return view
+    return replace(
+        view,
+        seq=commit.seq,
+        committed_at_ms=commit.at_ms,
+        entries=(*view.entries, *entries) if entries else view.entries,
+        tasks=_replaced_tasks(view.tasks, tasks) if tasks else view.tasks,
+        submissions=_replaced_submissions(view.submissions, submissions) if submissions else view.submissions,
+        **documents,
+    )
+
+
+def _documents(changes: list[DocumentChange]) -> Documents:
+    documents: Documents = {}
+    for change in changes:
+        value = change.value if change.value is not None else {}
+        match change.address.kind:
+            case AGENT.kind:
+                documents["agent"] = from_json(value, Agent)
+            case LIVE.kind:
+                documents["live"] = from_json(value, Live)
+            case INBOX.kind:
+                documents["inbox"] = from_json(value, Inbox)
+            case PROVIDER.kind:
+                documents["provider"] = from_json(value, Provider)
+            case USAGE.kind:
+                documents["usage"] = from_json(value, UsageTotals)
+            case DRAFT.kind:
+                documents["draft"] = from_json(value, Draft)
+            case _:
+                pass  # a document of an extension: nothing a screen knows how to show
+    return documents
+
+
+def _replaced_tasks(old: tuple[Task, ...], changed: tuple[Task, ...]) -> tuple[Task, ...]:
+    by_id = {task.id: task for task in (*old, *changed)}
+    return tuple(by_id[task_id] for task_id in sorted(by_id) if by_id[task_id].is_live)
+
+
+def _replaced_submissions(old: tuple[Submission, ...], changed: tuple[Submission, ...]) -> tuple[Submission, ...]:
+    by_id = {submission.id: submission for submission in (*old, *changed)}
+    return tuple(by_id[submission_id] for submission_id in sorted(by_id))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -44,7 +44,7 @@ def decode_json(text: str | bytes) -> Json:
 
 def to_json(value: Record) -> Json:
     """A record as a plain JSON value, for documents and checkpoints. Text is shared, containers are new."""
-    return msgspec.to_builtins(value)
+    return _listed(msgspec.to_builtins(value))
 
 
 def from_json(value: Json, kind: type[R]) -> R:
@@ -69,3 +69,12 @@ def merged(previous: str | None, record: Record) -> str:
     if not isinstance(new, dict):
         return encode(record)
     return encode({**new, **unknown})
+
+
+def _listed(value: object) -> Json:
+    """JSON knows no tuples."""
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in cast("dict[str, object]", value).items()}
+    if isinstance(value, list | tuple):
+        return [_listed(item) for item in cast("list[object]", value)]
+    return cast("Json", value)

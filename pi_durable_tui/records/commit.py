@@ -6,8 +6,7 @@ from typing import Literal, TypeAlias
 
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address, History, Op
-from pi_durable_tui.records.entry import StoredEntry
-from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.entry import Entry, StoredEntry
 from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.messages import Record
 from pi_durable_tui.records.submission import Submission
@@ -18,7 +17,7 @@ Priority: TypeAlias = Literal["record", "partial", "outcome"]
 record makes it durable against power loss too. outcome: like record, and may use the space kept back for outcomes (rule TO-9)."""
 
 
-class DocumentBase(Record, tag="base"):
+class DocumentBase(Record, frozen=True, tag="base"):
     """A complete value; creates the document when `document_id` is new."""
 
     document_id: int
@@ -28,14 +27,14 @@ class DocumentBase(Record, tag="base"):
     value: Json
 
 
-class DocumentDelta(Record, tag="delta"):
+class DocumentDelta(Record, frozen=True, tag="delta"):
     """A change of an existing document."""
 
     document_id: int
     ops: list[Op]
 
 
-class DocumentRetired(Record, tag="retired"):
+class DocumentRetired(Record, frozen=True, tag="retired"):
     """The document ends with this commit (rule DO-7)."""
 
     document_id: int
@@ -44,7 +43,7 @@ class DocumentRetired(Record, tag="retired"):
 DocumentWrite: TypeAlias = DocumentBase | DocumentDelta | DocumentRetired
 
 
-class Batch(Record):
+class Batch(Record, frozen=True):
     """All writes of one commit. Stored whole or not at all (rule ST-1)."""
 
     next_id: int  # the id counter after this commit
@@ -62,7 +61,7 @@ class Batch(Record):
         return not (self.conversations or self.entries or self.tasks or self.submissions or self.documents)
 
 
-class DocumentChange(Record):
+class DocumentChange(Record, frozen=True):
     """A document before and after a commit. `value` shares unchanged subtrees with `previous` (rule DO-3)."""
 
     address: Address
@@ -71,7 +70,7 @@ class DocumentChange(Record):
     ops: list[Op]
 
 
-class Commit(Record):
+class Commit(Record, frozen=True):
     """A stored batch as observers see it: `seq` rises by one with each commit."""
 
     seq: int

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pi_durable_tui.records.messages import Record
 
 
-class ForkPoint(Record):
+class ForkPoint(Record, frozen=True):
     """Where a fork left its parent: everything up to and including `entry_id` is shared."""
 
     conversation_id: int
@@ -13,7 +13,7 @@ class ForkPoint(Record):
     seq: int  # the commit that inserted the entry
 
 
-class Conversation(Record):
+class Conversation(Record, frozen=True):
     """One transcript. A chat has no owner; a subagent is owned by the task that called it; a fork has a parent."""
 
     id: int

@@ -17,7 +17,7 @@ Op: TypeAlias = list[Json]
 """One step of a delta, see records/delta.py for the forms."""
 
 
-class Address(Record):
+class Address(Record, frozen=True):
     """Which document: its kind and what it belongs to. `scope_id` is None only for the session scope."""
 
     kind: str
@@ -25,7 +25,7 @@ class Address(Record):
     scope_id: int | None = None
 
 
-class StoredDocument(Record):
+class StoredDocument(Record, frozen=True):
     """What the store knows of a document besides its revisions."""
 
     id: int
@@ -35,7 +35,7 @@ class StoredDocument(Record):
     retired_seq: int | None = None
 
 
-class Revisions(Record):
+class Revisions(Record, frozen=True):
     """A document at a point in time: the newest base at or before it and the deltas after that base (rule ST-9)."""
 
     base_seq: int

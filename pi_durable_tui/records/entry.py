@@ -15,7 +15,7 @@ RESET = "pi.reset"
 COMPACTION = "pi.compaction"
 
 
-class Edit(Record):
+class Edit(Record, frozen=True):
     """A change of how an older entry reads in the model's context; the entry itself stays as it was."""
 
     entry_id: int
@@ -23,7 +23,7 @@ class Edit(Record):
     message: Message | None = None  # for "replace"
 
 
-class Entry(Record):
+class Entry(Record, frozen=True):
     """A transcript record. `message` is what the model sees (None: nothing); `data` is for people and tools."""
 
     id: int
@@ -36,7 +36,7 @@ class Entry(Record):
     edits: tuple[Edit, ...] = ()
 
 
-class StoredEntry(Record):
+class StoredEntry(Record, frozen=True):
     """An entry with the number of the commit that inserted it."""
 
     seq: int

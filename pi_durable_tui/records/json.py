@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, TypeAlias, Union, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pi_durable_tui.errors import BadRequest
 
 if TYPE_CHECKING:
-    Json: TypeAlias = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
+    Json: TypeAlias = bool | int | float | str | list["Json"] | dict[str, "Json"] | None
 else:
     # msgspec cannot resolve a recursive alias in a field; the checker sees the precise type.
     Json = Any

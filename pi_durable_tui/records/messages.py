@@ -13,13 +13,13 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_def
     """Base of all stored values: immutable, compared by value, camelCase in JSON, defaults left out."""
 
 
-class Text(Record, tag="text"):
+class Text(Record, frozen=True, tag="text"):
     """Plain text or Markdown."""
 
     text: str
 
 
-class Thinking(Record, tag="thinking"):
+class Thinking(Record, frozen=True, tag="thinking"):
     """Reasoning of a model; `signature` goes back byte for byte to the provider it came from."""
 
     text: str
@@ -27,14 +27,14 @@ class Thinking(Record, tag="thinking"):
     redacted: bool = False
 
 
-class Image(Record, tag="image"):
+class Image(Record, frozen=True, tag="image"):
     """A picture; `data` is base64."""
 
     mime_type: str
     data: str
 
 
-class ToolCall(Record, tag="toolCall"):
+class ToolCall(Record, frozen=True, tag="toolCall"):
     """A call the model asks for.
 
     `arguments` is always an object, so that history stays valid for every provider. What could not be parsed stands raw in
@@ -53,7 +53,7 @@ AssistantContent: TypeAlias = Text | Thinking | ToolCall
 StopReason: TypeAlias = Literal["stop", "toolUse", "length", "error", "aborted", "deferred"]
 
 
-class Usage(Record):
+class Usage(Record, frozen=True):
     """Tokens and money of one request. `input_tokens` holds the cached ones too, each token counted once."""
 
     input_tokens: int = 0
@@ -73,26 +73,26 @@ class Usage(Record):
         )
 
 
-class Problem(Record):
+class Problem(Record, frozen=True):
     """Why something failed, as a value for the transcript: a stable code and a text for people."""
 
     reason: str
     message: str = ""
 
 
-class SystemMessage(Record, tag_field="role", tag="system"):
+class SystemMessage(Record, frozen=True, tag_field="role", tag="system"):
     """Instructions."""
 
     content: tuple[Text, ...]
 
 
-class UserMessage(Record, tag_field="role", tag="user"):
+class UserMessage(Record, frozen=True, tag_field="role", tag="user"):
     """What a person (or a summary standing for people) said."""
 
     content: tuple[Content, ...]
 
 
-class AssistantMessage(Record, tag_field="role", tag="assistant"):
+class AssistantMessage(Record, frozen=True, tag_field="role", tag="assistant"):
     """One answer of a model, whole or cut off; `stop_reason` says which."""
 
     content: tuple[AssistantContent, ...]
@@ -112,7 +112,7 @@ class AssistantMessage(Record, tag_field="role", tag="assistant"):
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
 
-class ToolResultMessage(Record, tag_field="role", tag="toolResult"):
+class ToolResultMessage(Record, frozen=True, tag_field="role", tag="toolResult"):
     """The answer to exactly one tool call."""
 
     tool_call_id: str

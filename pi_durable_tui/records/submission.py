@@ -10,25 +10,25 @@ Mode: TypeAlias = Literal["followUp", "steer", "write"]
 """followUp: after the run; steer: after the current tool round; write: an entry the model is not asked about."""
 
 
-class Queued(Record, tag_field="status", tag="queued"):
+class Queued(Record, frozen=True, tag_field="status", tag="queued"):
     """Stored, waiting for a boundary."""
 
 
-class Placed(Record, tag_field="status", tag="placed"):
+class Placed(Record, frozen=True, tag_field="status", tag="placed"):
     """In the transcript as `entry_id`; the run works on it."""
 
     entry_id: int
 
 
-class Done(Record, tag_field="status", tag="done"):
+class Done(Record, frozen=True, tag_field="status", tag="done"):
     """Answered. `answer_entry_id` is the final answer (None for a write)."""
 
     entry_id: int
     answer_entry_id: int | None = None
 
 
-class Unanswered(Record, tag_field="status", tag="unanswered"):
-    """Ended without an answer; `problem.reason` is stable: interrupted, model_error, no_model, aborted, withdrawn …"""
+class Unanswered(Record, frozen=True, tag_field="status", tag="unanswered"):
+    """Ended without an answer; `problem.reason` is stable: interrupted, model_error, no_model, aborted, withdrawn."""
 
     problem: Problem
     entry_id: int | None = None
@@ -37,7 +37,7 @@ class Unanswered(Record, tag_field="status", tag="unanswered"):
 SubmissionState: TypeAlias = Queued | Placed | Done | Unanswered
 
 
-class Submission(Record):
+class Submission(Record, frozen=True):
     """One input or write. Replaced whole when its state changes (rule ST-4)."""
 
     id: int

@@ -20,29 +20,29 @@ Checkpoint: TypeAlias = JsonObject
 WaitPolicy: TypeAlias = Literal["allSettled", "failFast"]
 
 
-class Completed(Record, tag_field="type", tag="completed"):
+class Completed(Record, frozen=True, tag_field="type", tag="completed"):
     """Ended with a value."""
 
     value: Json = None
 
 
-class Failed(Record, tag_field="type", tag="failed"):
+class Failed(Record, frozen=True, tag_field="type", tag="failed"):
     """Ended without what was asked; the reason is part of the story (a tool error, a model error)."""
 
     problem: Problem
 
 
-class Aborted(Record, tag_field="type", tag="aborted"):
+class Aborted(Record, frozen=True, tag_field="type", tag="aborted"):
     """Ended because somebody asked for it."""
 
     value: Json = None
 
 
-class Orphaned(Record, tag_field="type", tag="orphaned"):
+class Orphaned(Record, frozen=True, tag_field="type", tag="orphaned"):
     """Ended by abort while its definition was missing (rule TK-8)."""
 
 
-class Faulted(Record, tag_field="type", tag="faulted"):
+class Faulted(Record, frozen=True, tag_field="type", tag="faulted"):
     """Ended by a bug or a broken promise of its handler."""
 
     message: str
@@ -52,19 +52,19 @@ class Faulted(Record, tag_field="type", tag="faulted"):
 Outcome: TypeAlias = Completed | Failed | Aborted | Orphaned | Faulted
 
 
-class Pending(Record, tag_field="status", tag="pending"):
+class Pending(Record, frozen=True, tag_field="status", tag="pending"):
     """Ready to run from its checkpoint."""
 
     checkpoint: Checkpoint
 
 
-class Running(Record, tag_field="status", tag="running"):
+class Running(Record, frozen=True, tag_field="status", tag="running"):
     """A handler is at work in some process, or was when it died."""
 
     checkpoint: Checkpoint
 
 
-class Waiting(Record, tag_field="status", tag="waiting"):
+class Waiting(Record, frozen=True, tag_field="status", tag="waiting"):
     """Resumes when every task of `on` is terminal."""
 
     checkpoint: Checkpoint
@@ -72,20 +72,20 @@ class Waiting(Record, tag_field="status", tag="waiting"):
     policy: WaitPolicy = "allSettled"
 
 
-class Sleeping(Record, tag_field="status", tag="sleeping"):
+class Sleeping(Record, frozen=True, tag_field="status", tag="sleeping"):
     """Resumes at `until` (milliseconds since 1970 UTC); None: only when somebody answers it (a question to a person)."""
 
     checkpoint: Checkpoint
     until: int | None
 
 
-class Completing(Record, tag_field="status", tag="completing"):
+class Completing(Record, frozen=True, tag_field="status", tag="completing"):
     """Finished, but work below it has not drained yet (rule TK-14)."""
 
     outcome: Outcome
 
 
-class Terminal(Record, tag_field="status", tag="terminal"):
+class Terminal(Record, frozen=True, tag_field="status", tag="terminal"):
     """Ended for good."""
 
     outcome: Outcome
@@ -105,7 +105,7 @@ TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
 """Which status may follow which. A running task may stay running with another checkpoint: that is progress."""
 
 
-class Task(Record):
+class Task(Record, frozen=True):
     """One unit of work. Replaced whole on every change (rule ST-4)."""
 
     id: int

@@ -1,0 +1,70 @@
+"""The chats of a session, for a list and for `--continue` (rule CL-2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pi_durable_tui.harness.live import AGENT, Agent
+from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.conversation import Conversation
+from pi_durable_tui.records.entry import USER, StoredEntry
+from pi_durable_tui.records.messages import Text, UserMessage
+from pi_durable_tui.session.session import Session
+
+TITLE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chat:
+    """One chat in a list. `last_seq` orders by newest work, whatever the clock said; `last_at_ms` is for people."""
+
+    conversation_id: int
+    title: str
+    first_text: str
+    last_at_ms: int
+    last_seq: int
+    unfinished: bool
+    is_empty: bool
+    model: str | None
+
+
+async def chats(session: Session) -> tuple[Chat, ...]:
+    """All ownerless conversations: unfinished first, then newest work first, empty ones last."""
+    found: list[Chat] = []
+    cursor: int | None = None
+    while True:
+        page = await session.storage.conversations(cursor=cursor, limit=1_000)
+        found += [await _chat(session, conversation) for conversation in page.items if conversation.owner is None]
+        if page.next is None:
+            return tuple(sorted(found, key=_rank))
+        cursor = page.next
+
+
+def _rank(chat: Chat) -> tuple[bool, bool, int]:
+    return (not chat.unfinished, chat.is_empty, -chat.last_seq)
+
+
+async def _chat(session: Session, conversation: Conversation) -> Chat:
+    storage = session.storage
+    agent = from_json(await session.snapshot(AGENT, conversation.id) or {}, Agent)
+    newest = (await storage.entries(conversation.id, limit=1, descending=True)).items
+    first = next((each for each in (await storage.entries(conversation.id, limit=20)).items if each.entry.kind == USER), None)
+    queued = await storage.submissions(conversation_id=conversation.id, statuses=("queued", "placed"), limit=1)
+    live = await storage.tasks(conversation_id=conversation.id, statuses=LIVE_STATUSES, limit=1)
+    text = _text(first)
+    return Chat(
+        conversation_id=conversation.id,
+        title=agent.title or text.strip().split("\n")[0][:TITLE_CHARS],
+        first_text=text,
+        last_at_ms=newest[0].entry.at_ms if newest else conversation.created_at_ms,
+        last_seq=newest[0].seq if newest else 0,
+        unfinished=bool(queued.items or live.items),
+        is_empty=not newest,
+        model=agent.model,
+    )
+
+
+def _text(stored: StoredEntry | None) -> str:
+    message = stored.entry.message if stored is not None else None
+    return "".join(part.text for part in message.content if isinstance(part, Text)) if isinstance(message, UserMessage) else ""

@@ -1,0 +1,254 @@
+"""One conversation for its users: hand something in, wait, stop, answer, watch (durable.md, sections 6 and 12)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Literal, TypeAlias, TypeVar
+
+import msgspec
+
+from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict, SessionClosed
+from pi_durable_tui.harness import inbox as inboxes
+from pi_durable_tui.harness.events import AgentEvent
+from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, InboxItem, Live
+from pi_durable_tui.harness.observation import Frame, read_view, watch_events, watch_view
+from pi_durable_tui.harness.runs import Desk, as_object
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.tasks.ownership import subtree
+from pi_durable_tui.harness.tasks.table import TaskTable
+from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.codec import encode, from_json
+from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.records.messages import Content, Text
+from pi_durable_tui.records.submission import Mode, Queued, Submission
+from pi_durable_tui.records.task import Completed, Sleeping, Terminal, moved
+from pi_durable_tui.session.transaction import Transaction
+
+T = TypeVar("T")
+
+SubmitMode: TypeAlias = Literal["followUp", "steer", "reject", "write"]
+Withdrawal: TypeAlias = Literal["withdrawn", "already_placed", "settled"]
+
+
+class Conversation:
+    """A conversation of an open harness; made by `Harness.conversation`. Used on the harness's event loop."""
+
+    def __init__(self, conversation_id: int, services: Services, table: TaskTable, start: Callable[[], None]) -> None:
+        self.id = conversation_id
+        self._services = services
+        self._session = services.session
+        self._table = table
+        self._start = start
+
+    # ------------------------------------------------------------------------------------------------------- submissions
+
+    async def submit(self, content: str | Sequence[Content], *, mode: SubmitMode = "followUp", request_id: str | None = None) -> Submission:
+        """Hand something in; returns once it is stored, and the scheduler runs (rules SU-1 to SU-3, TK-13).
+
+        Args:
+            content: Text, or text and images; not blank.
+            mode: What to do when a run is going on: wait for its end, join it after the current tool round, refuse, or (write)
+                append at the next boundary without asking the model.
+            request_id: The same id with the same content gives the same submission, also after a restart (rule SU-2).
+
+        Raises:
+            BadRequest: Nothing but blanks. Nothing was written.
+            ConversationBusy: Mode `reject`, and a run is going on. Nothing was written.
+            RequestConflict: The request id was used with other content. Nothing was written.
+        """
+        parts = (Text(text=clean_text(content)),) if isinstance(content, str) else tuple(content)
+        if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
+            raise BadRequest("An empty message was not sent.")
+        stored_mode: Mode = "followUp" if mode == "reject" else mode
+        digest = content_digest(stored_mode, parts)
+
+        async def write(transaction: Transaction) -> Submission:
+            if request_id is not None:
+                earlier = await transaction.submission_by_request(self.id, request_id)
+                if earlier is not None:
+                    if earlier.digest != digest:
+                        raise RequestConflict(self.id, request_id)
+                    return earlier
+            desk = await Desk.take(transaction, self.id)
+            if mode == "reject" and desk.live.run is not None:
+                raise ConversationBusy(self.id)
+            submission = Submission(
+                id=transaction.new_id(),
+                conversation_id=self.id,
+                mode=stored_mode,
+                content=parts,
+                digest=digest,
+                at_ms=transaction.now_ms,
+                state=Queued(),
+                request_id=request_id,
+            )
+            return self._queue(desk, submission)
+
+        submission = await self._session.commit(write)
+        self._start()
+        return submission
+
+    def _queue(self, desk: Desk, submission: Submission) -> Submission:
+        desk.submissions[submission.id] = submission
+        desk.transaction.put_submission(submission)
+        item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms)
+        desk.inbox = inboxes.with_item(desk.inbox, item)
+        if desk.live.run is None:
+            desk.start_if_due(self._services.settings)
+        desk.put_back()
+        return desk.submissions[submission.id]
+
+    async def settled(self, submission_id: int) -> Submission:
+        """Wait until a submission is done or unanswered, and return it. Cancelling ends only the wait (rule SE-8).
+
+        Raises:
+            NotFound: There is no such submission in this conversation.
+            SessionClosed, SessionFailed: The session ended first.
+        """
+        self._start()
+
+        async def look() -> Submission | None:
+            submission = await self._session.storage.submission(submission_id)
+            if submission is None or submission.conversation_id != self.id:
+                raise NotFound(f"submission {submission_id}", where=f"conversation {self.id}")
+            return None if submission.is_open else submission
+
+        return await self._until(look)
+
+    async def idle(self) -> None:
+        """Wait until no run is going on and no task of this conversation lives, background tasks aside."""
+        self._start()
+
+        async def look() -> bool | None:
+            live = from_json(await self._session.snapshot(LIVE, self.id) or {}, Live)
+            return True if live.run is None and not self._foreground() else None
+
+        await self._until(look)
+
+    async def withdraw(self, submission_id: int) -> Withdrawal:
+        """Take a queued submission back; what is already placed or settled stays as it is (rule SU-7).
+
+        Raises:
+            NotFound: There is no such submission in this conversation.
+        """
+
+        async def write(transaction: Transaction) -> Withdrawal:
+            submission = await transaction.submission(submission_id)
+            if submission is None or submission.conversation_id != self.id:
+                raise NotFound(f"submission {submission_id}", where=f"conversation {self.id}")
+            if not isinstance(submission.state, Queued):
+                return "already_placed" if submission.is_open else "settled"
+            desk = await Desk.take(transaction, self.id)
+            desk.withdraw([submission_id], "withdrawn")
+            desk.put_back()
+            return "withdrawn"
+
+        return await self._session.commit(write)
+
+    async def abort(self) -> tuple[Submission, ...]:
+        """Stop the work of this conversation, durably, and wait until it has stopped (rules TK-15, TK-17).
+
+        Queued inputs are withdrawn and returned, oldest first; queued writes stay. Background tasks go on.
+        """
+
+        async def write(transaction: Transaction) -> tuple[Submission, ...]:
+            desk = await Desk.take(transaction, self.id)
+            taken = [item.submission_id for item in desk.inbox.items if item.mode != "write"]
+            desk.withdraw(taken, "withdrawn")
+            for task_id in self._foreground():
+                task = self._table.tasks[task_id]
+                if task.abort_at_ms is None:
+                    transaction.put_task(msgspec.structs.replace(task, abort_at_ms=transaction.now_ms))
+            desk.put_back()
+            return tuple(desk.submissions[submission_id] for submission_id in taken)
+
+        withdrawn = await self._session.commit(write)
+        await self.idle()
+        return withdrawn
+
+    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
+        """Answer an open question; the answer is stored with who and when before anything follows from it (rule TU-19).
+
+        Raises:
+            NotFound: There is no open question of that id in this conversation (it may have been answered or stopped).
+        """
+
+        async def write(transaction: Transaction) -> None:
+            task = self._table.tasks.get(question_id)
+            is_open = task is not None and task.kind == QUESTION and task.conversation_id == self.id and isinstance(task.state, Sleeping)
+            if task is None or not is_open or task.abort_at_ms is not None:
+                raise NotFound(f"open question {question_id}", where=f"conversation {self.id}")
+            answer = Answer(decision=decision, by=by, at_ms=transaction.now_ms, note=clean_text(note))
+            transaction.put_task(moved(task, Terminal(outcome=Completed(value=as_object(answer))), at_ms=transaction.now_ms))
+
+        await self._session.commit(write)
+        self._start()
+
+    # ------------------------------------------------------------------------------------------------- agent and composer
+
+    async def agent(self) -> Agent:
+        """Who answers in this conversation."""
+        return from_json(await self._session.snapshot(AGENT, self.id) or {}, Agent)
+
+    async def set_agent(self, **changes: object) -> Agent:
+        """Change fields of the agent, from the next request on; returns what now holds."""
+
+        async def write(transaction: Transaction) -> Agent:
+            draft = await transaction.document(AGENT, self.id)
+            agent = msgspec.structs.replace(from_json(draft.value, Agent), **changes)
+            draft.value = as_object(agent)
+            return agent
+
+        return await self._session.commit(write)
+
+    async def save_draft(self, text: str, cursor: int) -> None:
+        """Store what stands in the composer (rule TU-10)."""
+
+        async def write(transaction: Transaction) -> None:
+            draft = await transaction.document(DRAFT, self.id)
+            draft.value = as_object(Draft(text=clean_text(text), cursor=cursor))
+
+        await self._session.commit(write, priority="partial")
+
+    # -------------------------------------------------------------------------------------------------------- observation
+
+    async def view(self) -> ConversationView:
+        """The committed state as of now."""
+        return await read_view(self._session, self.id)
+
+    def watch(self) -> AsyncGenerator[Frame, None]:
+        """The committed state as of now, then after each commit that changes it (rule OB-1)."""
+        return watch_view(self._session, self.id)
+
+    def watch_events(self) -> AsyncGenerator[AgentEvent, None]:
+        """A snapshot, then what happens (rule OB-3)."""
+        return watch_events(self._session, self.id)
+
+    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]:
+        """A page of the transcript, ids growing: the newest `limit` (1 to 1,000) entries with an id below `before` (None: of all)."""
+        cursor = before - 1 if before is not None else None
+        page = await self._session.storage.entries(self.id, cursor=cursor, limit=limit, descending=True)
+        return tuple(reversed(page.items))
+
+    # --------------------------------------------------------------------------------------------------------------- waits
+
+    def _foreground(self) -> tuple[int, ...]:
+        roots = [task.id for task in self._table.tasks.values() if task.conversation_id == self.id and task.owner is None and not task.background]
+        return subtree(roots, self._table.tasks, self._table.conversation_owners, background=False)
+
+    async def _until(self, look: Callable[[], Awaitable[T | None]]) -> T:
+        with contextlib.closing(self._session.watch()) as watch:
+            while (found := await look()) is None:
+                if await anext(watch, None) is None:
+                    raise SessionClosed("What was waited for")
+        return found
+
+
+def content_digest(mode: Mode, content: Sequence[Content]) -> str:
+    """What tells two submissions apart: the mode and the content (rule SU-2)."""
+    text = encode([mode, *(encode(part) for part in content)])
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,127 @@
+"""Agent-style events out of two views of a conversation (rule OB-3). PURE.
+
+An event says what a commit changed; an observer who missed some gets the difference as one, so nothing is ever told twice or lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from pi_durable_tui.harness.live import Live, ToolSlot
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.codec import to_json
+from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
+
+AgentEvent: TypeAlias = JsonObject
+"""`{"type": …, "seq": commit number, …}`; see SPEC.md for the list."""
+
+
+def events_of(before: ConversationView | None, after: ConversationView) -> Iterator[AgentEvent]:
+    """What happened between two views, in the order it happened; `before` None: everything, as a snapshot."""
+    if before is None:
+        yield _event(after, "snapshot", conversationId=after.conversation.id, live=to_json(after.live), agent=to_json(after.agent))
+        return
+    yield from _inbox(before, after)
+    yield from _run_start(before, after)
+    yield from _message_progress(before, after)
+    yield from _tool_progress(before, after)
+    known = {stored.entry.id for stored in before.entries}
+    for stored in after.entries:
+        if stored.entry.id not in known:
+            yield from _entry(after, stored.entry)
+    yield from _tool_starts(before, after)
+    yield from _retry(before, after)
+    yield from _submissions(before, after)
+    if before.usage != after.usage:
+        yield _event(after, "usage", usage=to_json(after.usage))
+    yield from _run_end(before, after)
+
+
+def _event(view: ConversationView, kind: str, **fields: Json) -> AgentEvent:
+    return {"type": kind, "seq": view.seq, **fields}
+
+
+def _run_id(live: Live) -> int | None:
+    return live.run.task_id if live.run is not None else None
+
+
+def _run_start(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    run = after.live.run
+    if run is None:
+        return
+    if run.task_id != _run_id(before.live):
+        yield _event(after, "run_start", taskId=run.task_id, submissions=list(run.submissions))
+    if run.task_id != _run_id(before.live) or (before.live.run is not None and run.turn != before.live.run.turn):
+        yield _event(after, "turn_start", taskId=run.task_id, turn=run.turn)
+
+
+def _run_end(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    ended = _run_id(before.live)
+    if ended is not None and ended != _run_id(after.live):
+        failure = after.live.run_failure
+        yield _event(after, "run_end", taskId=ended, failure=to_json(failure) if failure is not None and failure.task_id == ended else None)
+
+
+def _message_progress(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    new = after.live.generation.message if after.live.generation is not None else None
+    if new is None:
+        return
+    old = before.live.generation.message if before.live.generation is not None else None
+    if old is None:
+        yield _event(after, "message_start", model=new.model)
+    if new != old:
+        yield _event(after, "message_update", message=to_json(new))
+
+
+def _tool_starts(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    old = {slot.task_id: slot for slot in before.live.tools}
+    for slot in after.live.tools:
+        known = old.get(slot.task_id)
+        if slot.status == "asking" and (known is None or known.status != "asking"):
+            yield _tool_event(after, "question", slot, question=slot.question, details=slot.question_details)
+        if slot.status == "running" and (known is None or known.status != "running"):
+            yield _tool_event(after, "tool_execution_start", slot, arguments=slot.arguments)
+
+
+def _tool_progress(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    old = {slot.task_id: slot for slot in before.live.tools}
+    for slot in after.live.tools:
+        known = old.get(slot.task_id)
+        if known is not None and (slot.output, slot.output_dropped_chars) != (known.output, known.output_dropped_chars):
+            yield _tool_event(after, "tool_execution_update", slot, output=slot.output, outputDroppedChars=slot.output_dropped_chars)
+
+
+def _tool_event(view: ConversationView, kind: str, slot: ToolSlot, **fields: Json) -> AgentEvent:
+    return _event(view, kind, taskId=slot.task_id, callId=slot.call_id, name=slot.name, title=slot.title, **fields)
+
+
+def _entry(view: ConversationView, entry: Entry) -> Iterator[AgentEvent]:
+    message: Json = to_json(entry.message) if entry.message is not None else None
+    if isinstance(entry.message, AssistantMessage):
+        yield _event(view, "message_end", entryId=entry.id, message=message)
+    elif isinstance(entry.message, ToolResultMessage):
+        yield _event(view, "tool_execution_end", entryId=entry.id, message=message, data=entry.data)
+    else:
+        yield _event(view, "entry", entryId=entry.id, entryKind=entry.kind, message=message)
+
+
+def _retry(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    new = after.live.generation.retry if after.live.generation is not None else None
+    old = before.live.generation.retry if before.live.generation is not None else None
+    if new is not None and new != old:
+        yield _event(after, "retry", attempt=new.attempt, untilMs=new.until_ms, problem=to_json(new.problem))
+
+
+def _inbox(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    if before.inbox != after.inbox:
+        yield _event(after, "inbox", items=[to_json(item) for item in after.inbox.items])
+
+
+def _submissions(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    old = {submission.id: submission for submission in before.submissions}
+    for submission in after.submissions:
+        if submission != old.get(submission.id):
+            yield _event(after, "submission", submissionId=submission.id, requestId=submission.request_id, state=to_json(submission.state))

@@ -1,0 +1,58 @@
+"""The checkpoints of `pi.generation`: where a run goes on, and with what (FB-20, FB-21)."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import Problem, Record
+
+
+class Prepare(Record, frozen=True, tag_field="phase", tag="prepare"):
+    """Resolve the agent for the next request. `attempt` counts from 1 in each turn."""
+
+    attempt: int = 1
+
+
+class Request(Record, frozen=True, tag_field="phase", tag="request"):
+    """Send the request made of everything up to entry `cutoff`."""
+
+    attempt: int
+    model: str
+    cutoff: int
+    thinking_level: ThinkingLevel = "off"
+    stream_options: JsonObject = msgspec.field(default_factory=dict[str, Json])
+
+
+class RetryAt(Record, frozen=True, tag_field="phase", tag="retry"):
+    """The attempt failed; the next one starts at `until` (milliseconds since 1970 UTC)."""
+
+    attempt: int
+    until: int
+    problem: Problem
+
+
+class Poll(Record, frozen=True, tag_field="phase", tag="poll"):
+    """The provider has the answer later: ask for `handle` again at `poll_at`."""
+
+    attempt: int
+    model: str
+    cutoff: int
+    handle: JsonObject
+    poll_at: int
+    thinking_level: ThinkingLevel = "off"
+    stream_options: JsonObject = msgspec.field(default_factory=dict[str, Json])
+
+
+class Tools(Record, frozen=True, tag_field="phase", tag="tools"):
+    """A tool round: the answer that made the calls, the tasks that run, and the call ids whose task is not made yet."""
+
+    assistant: int  # entry id
+    tools: tuple[int, ...]  # task ids, in call order
+    pending: tuple[str, ...] = ()  # call ids, in call order
+
+
+GenerationCheckpoint: TypeAlias = Prepare | Request | RetryAt | Poll | Tools

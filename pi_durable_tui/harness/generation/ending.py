@@ -1,0 +1,195 @@
+"""How one request of a run ends, in one commit: what came becomes an entry, and the run moves on (rules GE-3, GE-5, GE-6, FB-30)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import msgspec
+
+from pi_durable_tui.harness.generation import decide
+from pi_durable_tui.harness.generation.assembly import Assembly
+from pi_durable_tui.harness.generation.checkpoint import Request, RetryAt
+from pi_durable_tui.harness.generation.round import begin_round
+from pi_durable_tui.harness.live import AGENT, USAGE, Agent, Failure, RetryWait, UsageTotals
+from pi_durable_tui.harness.ports import Finished, ModelFailed
+from pi_durable_tui.harness.runs import Desk, as_object
+from pi_durable_tui.harness.services import Report, Services
+from pi_durable_tui.harness.tasks.definition import End, Ending, Move, Sleep
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.transcript import context_entries
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.entry import ASSISTANT, Entry
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
+from pi_durable_tui.session.documents import Draft
+from pi_durable_tui.session.transaction import Transaction
+
+STOPPED = Problem(reason="aborted", message="Stopped before the answer was complete.")
+
+
+async def end_turn(runtime: TaskRuntime, at: Request, assembly: Assembly | None, ending: Finished | ModelFailed | None) -> None:
+    """Commit what came of a request and what follows from it.
+
+    Args:
+        assembly: What came; None after a kill, when only what `pi.live` holds is left.
+        ending: How the stream ended; None after a kill.
+    """
+    services = runtime.services
+    history = await context_entries(services.session.storage, runtime.task.conversation_id, cutoff=at.cutoff)
+    sequential = await _sequential_tools(services, runtime.task.conversation_id)
+    conversation_id = runtime.task.conversation_id
+    is_given_up = False
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        nonlocal is_given_up
+        desk = await Desk.take(transaction, task.conversation_id)
+        usage = await transaction.document(USAGE, task.conversation_id)
+        following = _following(at, assembly=assembly, ending=ending, history=history, sequential=sequential, services=services, now_ms=transaction.now_ms)
+        is_given_up = isinstance(following, decide.GiveUp)
+        message = _as_recorded(desk, assembly, ending, following)
+        entry_id = _record(desk, task, message, at.attempt) if message is not None else None
+        _count(usage, message)
+        move = _move(runtime, desk, at, following, message=message, entry_id=entry_id)
+        desk.put_back()
+        return move
+
+    await runtime.commit(write, priority="outcome")
+    if ending is None and is_given_up:
+        _report_cut_off(services, runtime.task_id, conversation_id)
+
+
+async def close_generation(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
+    """End a run from outside: what had come becomes an `aborted` answer, its inputs are unanswered."""
+    desk = await Desk.take(transaction, task.conversation_id)
+    usage = await transaction.document(USAGE, task.conversation_id)
+    generation, run = desk.live.generation, desk.live.run
+    problem = _problem(ending)
+    if generation is not None and generation.message is not None:
+        message = msgspec.structs.replace(generation.message, problem=problem)
+        _record(desk, task, message, generation.attempt)
+        _count(usage, message)
+    if run is not None and run.task_id == task.id:
+        attempt = generation.attempt if generation is not None else 1
+        failure = Failure(reason=problem.reason, task_id=task.id, attempt=attempt, at_ms=transaction.now_ms, message=problem.message)
+        desk.fail_run(problem, None if ending.why == "aborted" else failure)
+    desk.put_back()
+    match ending.why:
+        case "aborted":
+            return Aborted()
+        case "restart_limit":
+            return Failed(problem=problem)
+        case "fault":
+            return Faulted(message=ending.message)
+
+
+def _problem(ending: Ending) -> Problem:
+    match ending.why:
+        case "aborted":
+            return STOPPED
+        case "restart_limit":
+            return Problem(reason="restart_limit", message=f"The run was given up: {ending.message}.")
+        case "fault":
+            return Problem(reason="fault", message=f"The run was given up after an internal error: {ending.message}.")
+
+
+async def _sequential_tools(services: Services, conversation_id: int) -> frozenset[str]:
+    agent = from_json(await services.session.snapshot(AGENT, conversation_id) or {}, Agent)
+    return frozenset(name for name, tool in services.registry.tools(agent).items() if tool.sequential)
+
+
+def _following(
+    at: Request,
+    *,
+    assembly: Assembly | None,
+    ending: Finished | ModelFailed | None,
+    history: Sequence[Entry],
+    sequential: frozenset[str],
+    services: Services,
+    now_ms: int,
+) -> decide.Next:
+    retry = services.settings.retry
+    match ending:
+        case None:
+            return decide.after_cut_off(attempt=at.attempt, retry=retry, now_ms=now_ms)
+        case ModelFailed():
+            return decide.after_failure(ending, attempt=at.attempt, retry=retry, now_ms=now_ms, jitter=services.entropy.fraction())
+        case Finished():
+            message = (assembly or Assembly(at.model)).message(ending.stop_reason)
+            return decide.after_answer(message, history, sequential=sequential, settings=services.settings)
+        case _ as never:
+            assert_never(never)
+
+
+def _as_recorded(desk: Desk, assembly: Assembly | None, ending: Finished | ModelFailed | None, following: decide.Next) -> AssistantMessage | None:
+    """The answer as it enters the transcript; None when nothing came that a person should see."""
+    if assembly is None or ending is None:
+        partial = desk.live.generation.message if desk.live.generation is not None else None
+        return msgspec.structs.replace(partial, problem=decide.CUT_OFF) if partial is not None else None
+    if isinstance(ending, ModelFailed):
+        problem = Problem(reason=ending.reason, message=ending.message)
+        return None if assembly.is_empty else assembly.message("error", problem=problem)
+    if isinstance(following, decide.GiveUp):
+        return assembly.message("error", problem=following.problem)
+    return assembly.message("toolUse" if isinstance(following, decide.CallTools) and ending.stop_reason != "length" else ending.stop_reason)
+
+
+def _record(desk: Desk, task: Task, message: AssistantMessage, attempt: int) -> int:
+    transaction, generation = desk.transaction, desk.live.generation
+    started_at_ms = generation.started_at_ms if generation is not None else transaction.now_ms
+    entry = Entry(
+        id=transaction.new_id(),
+        conversation_id=task.conversation_id,
+        kind=ASSISTANT,
+        at_ms=transaction.now_ms,
+        message=message,
+        data={"taskId": task.id, "attempt": attempt, "durationMs": max(0, transaction.now_ms - started_at_ms)},
+    )
+    transaction.insert_entry(entry)
+    return entry.id
+
+
+def _count(draft: Draft, message: AssistantMessage | None) -> None:
+    """Every attempt's usage counts, once, in the commit that records the attempt."""
+    if message is None or message.usage is None:
+        return
+    totals = from_json(draft.value, UsageTotals)
+    used = totals.models.get(message.model, Usage()) + message.usage
+    context_tokens = message.usage.input_tokens + message.usage.output_tokens
+    draft.value = as_object(UsageTotals(models={**totals.models, message.model: used}, context_tokens=context_tokens))
+
+
+def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next, *, message: AssistantMessage | None, entry_id: int | None) -> Move:
+    match following:
+        case decide.FinalAnswer():
+            assert entry_id is not None  # a final answer has text
+            desk.end_run(answer_entry_id=entry_id, settings=runtime.services.settings)
+            return End(Completed(value=entry_id))
+        case decide.CallTools():
+            assert entry_id is not None  # the answer made the calls
+            assert message is not None  # and so it is there
+            return begin_round(runtime, desk, entry_id, message, at_once=following.at_once)
+        case decide.TryAgain():
+            _show_retry(desk, at, following)
+            return Sleep(as_object(RetryAt(attempt=at.attempt, until=following.until_ms, problem=following.problem)), following.until_ms)
+        case decide.GiveUp():
+            problem = following.problem
+            failure = Failure(reason=problem.reason, task_id=runtime.task_id, attempt=at.attempt, at_ms=desk.transaction.now_ms, message=problem.message)
+            desk.fail_run(problem, failure)
+            return End(Failed(problem=problem))
+        case _ as never:
+            assert_never(never)
+
+
+def _show_retry(desk: Desk, at: Request, following: decide.TryAgain) -> None:
+    wait = RetryWait(attempt=at.attempt, until_ms=following.until_ms, problem=following.problem)
+    generation = desk.live.generation
+    if generation is not None:
+        desk.change_live(generation=msgspec.structs.replace(generation, message=None, retry=wait))
+
+
+def _report_cut_off(services: Services, task_id: int, conversation_id: int) -> None:
+    """After a kill that used up the retries, say so (FA-17)."""
+    message = "The run ended: the process was killed while the answer was coming in, and no retry is left."
+    at_ms = services.clock.now_ms()
+    services.report(Report(kind="task_interrupted", reason="interrupted", message=message, at_ms=at_ms, task_id=task_id, conversation_id=conversation_id))

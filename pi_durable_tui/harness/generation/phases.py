@@ -1,0 +1,193 @@
+"""The phases of `pi.generation`: prepare -> request -> (retry | poll | tools) -> end (rules GE-1 to GE-8).
+
+A phase does its waiting outside the line and commits everything it found at once. What follows is decided in `decide`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from typing import TypeAlias
+
+from pi_durable_tui.harness.generation.assembly import Assembly
+from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
+from pi_durable_tui.harness.generation.context import derive
+from pi_durable_tui.harness.generation.ending import close_generation, end_turn
+from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
+from pi_durable_tui.harness.generation.round import next_call
+from pi_durable_tui.harness.live import AGENT, LIVE, PROVIDER, Agent, Generation, Provider
+from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
+from pi_durable_tui.harness.progress import Pace
+from pi_durable_tui.harness.runs import GENERATION, Desk, as_object
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.tasks.definition import Advance, Move, Sleep, TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tool.schema import parameters
+from pi_durable_tui.harness.transcript import context_entries
+from pi_durable_tui.records.codec import from_json, to_json
+from pi_durable_tui.records.entry import SYSTEM, Entry
+from pi_durable_tui.records.json import Json
+from pi_durable_tui.records.task import Task
+from pi_durable_tui.session.transaction import Transaction
+
+NO_MODEL = ModelFailed(reason="no_model", message="No model is chosen for this conversation.", retryable=False)
+BROKEN_OFF = ModelFailed(reason="connection", message="The model's answer broke off.", retryable=True)
+
+StreamEnd: TypeAlias = Finished | ModelFailed | Deferred
+
+
+async def prepare(runtime: TaskRuntime) -> None:
+    """Resolve the agent, bring the system prompt up to date, and fix what the request is made of (rule GE-1)."""
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    at = from_json(runtime.checkpoint, Prepare)
+    agent = await agent_of(services, conversation_id)
+    entries = await context_entries(services.session.storage, conversation_id)
+    change = changed_sections(sections_sent(entries), services.registry.sections(agent))
+    newest = max(entry.id for entry in entries)
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        desk = await Desk.take(transaction, conversation_id)
+        cutoff = newest
+        if change is not None:
+            message, data = change
+            cutoff = transaction.new_id()
+            now_ms = transaction.now_ms
+            transaction.insert_entry(Entry(id=cutoff, conversation_id=conversation_id, kind=SYSTEM, at_ms=now_ms, message=message, data=data))
+        desk.change_live(generation=Generation(task_id=task.id, attempt=at.attempt, started_at_ms=transaction.now_ms))
+        desk.put_back()
+        options = services.settings.stream
+        request = Request(attempt=at.attempt, model=agent.model or "", cutoff=cutoff, thinking_level=agent.thinking, stream_options=options)
+        return Advance(as_object(request))
+
+    await runtime.commit(write)
+
+
+async def request(runtime: TaskRuntime) -> None:
+    """Send the request and take in the answer; after a kill count the attempt as failed instead (rules GE-2 to GE-4)."""
+    at = from_json(runtime.checkpoint, Request)
+    if runtime.task.restarts:
+        await end_turn(runtime, at, None, None)
+    elif not at.model:
+        await end_turn(runtime, at, Assembly(at.model), NO_MODEL)
+    else:
+        await _exchange(runtime, at, deferred=None)
+
+
+async def retry(runtime: TaskRuntime) -> None:
+    """The wait is over: prepare the next attempt."""
+    at = from_json(runtime.checkpoint, RetryAt)
+    await runtime.advance(as_object(Prepare(attempt=at.attempt + 1)))
+
+
+async def poll(runtime: TaskRuntime) -> None:
+    """Ask for a deferred answer again (rule GE-7); asking twice does no harm, so a kill here costs nothing."""
+    at = from_json(runtime.checkpoint, Poll)
+    sent = Request(attempt=at.attempt, model=at.model, cutoff=at.cutoff, thinking_level=at.thinking_level, stream_options=at.stream_options)
+    await _exchange(runtime, sent, deferred=at.handle)
+
+
+async def tools(runtime: TaskRuntime) -> None:
+    """The running calls have their results: start the next one of a sequential round, or begin the next turn (rule GE-5)."""
+    at = from_json(runtime.checkpoint, Tools)
+    if at.pending:
+        await next_call(runtime, at)
+        return
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        desk = await Desk.take(transaction, task.conversation_id)
+        desk.join(runtime.services.settings)
+        desk.put_back()
+        return Advance(as_object(Prepare()))
+
+    await runtime.commit(write)
+
+
+async def agent_of(services: Services, conversation_id: int) -> Agent:
+    """The agent of a conversation as of now."""
+    return from_json(await services.session.snapshot(AGENT, conversation_id) or {}, Agent)
+
+
+async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> ModelRequest:
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    agent = await agent_of(services, conversation_id)
+    provider = from_json(await services.session.snapshot(PROVIDER, conversation_id) or {}, Provider)
+    entries = await context_entries(services.session.storage, conversation_id, cutoff=at.cutoff)
+    offered = services.registry.tools(agent).values()
+    specs = tuple(ToolSpec(name=tool.name, description=tool.description, parameters=parameters(tool)) for tool in offered)
+    return ModelRequest(
+        model=at.model,
+        messages=derive(entries),
+        tools=specs,
+        thinking=at.thinking_level,
+        session_id=provider.session_id,
+        options=at.stream_options,
+        deferred=deferred,
+    )
+
+
+async def _exchange(runtime: TaskRuntime, at: Request, *, deferred: Json) -> None:
+    """One request and its answer. The partial answer is stored as it grows; the whole of it with what follows from it."""
+    services = runtime.services
+    assembly = Assembly(at.model)
+    pace = Pace(lambda: _store_partial(runtime, assembly), clock=services.clock, interval_ms=services.settings.progress.partial_interval_ms)
+    model_request = await _model_request(runtime, at, deferred)
+    async with contextlib.aclosing(services.models.stream(model_request)) as events:
+        try:
+            ending = await _take_in(events, assembly, pace)
+        finally:
+            await pace.stop()
+    if isinstance(ending, Deferred):
+        await _sleep_until_poll(runtime, at, ending)
+    else:
+        await end_turn(runtime, at, assembly, ending)
+
+
+async def _take_in(events: AsyncGenerator[ModelEvent, None], assembly: Assembly, pace: Pace) -> StreamEnd:
+    async for event in events:
+        match event:
+            case UsageReport():
+                assembly.usage = event.usage
+            case Finished() | ModelFailed() | Deferred():
+                return event
+            case _:
+                assembly.add(event)
+                pace.changed()
+    return BROKEN_OFF
+
+
+async def _store_partial(runtime: TaskRuntime, assembly: Assembly) -> None:
+    """Put the answer so far into `pi.live`; it stands there as what it would be if it were cut off now."""
+
+    async def write(transaction: Transaction, task: Task) -> None:
+        draft = await transaction.document(LIVE, task.conversation_id)
+        generation = draft.value.get("generation")
+        if isinstance(generation, dict):
+            generation["message"] = to_json(assembly.message("aborted", is_partial=True))
+
+    await runtime.commit(write, priority="partial")
+
+
+async def _sleep_until_poll(runtime: TaskRuntime, at: Request, deferred: Deferred) -> None:
+    async def write(transaction: Transaction, _task: Task) -> Move:
+        poll_at = transaction.now_ms + deferred.poll_after_ms
+        checkpoint = Poll(
+            attempt=at.attempt,
+            model=at.model,
+            cutoff=at.cutoff,
+            thinking_level=at.thinking_level,
+            stream_options=at.stream_options,
+            handle=deferred.handle,
+            poll_at=poll_at,
+        )
+        return Sleep(as_object(checkpoint), poll_at)
+
+    await runtime.commit(write)
+
+
+DEFINITION = TaskDefinition(
+    kind=GENERATION,
+    phases={"prepare": prepare, "request": request, "retry": retry, "poll": poll, "tools": tools},
+    on_ending=close_generation,
+    limit_report="task_interrupted",
+)
+"""The task kind `pi.generation`."""

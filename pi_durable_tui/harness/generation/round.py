@@ -1,0 +1,66 @@
+"""The parts of a commit that start tool calls: a task and a slot on the screen for each (rule GE-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pi_durable_tui.errors import InternalError
+from pi_durable_tui.harness.generation.checkpoint import Tools
+from pi_durable_tui.harness.live import ToolSlot
+from pi_durable_tui.harness.runs import Desk, as_object
+from pi_durable_tui.harness.tasks.definition import Move, Wait
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tool.checkpoint import TOOL, Call, CallInput
+from pi_durable_tui.records.messages import AssistantMessage, ToolCall
+from pi_durable_tui.records.task import Pending, Task
+from pi_durable_tui.session.transaction import Transaction
+
+
+def begin_round(runtime: TaskRuntime, desk: Desk, entry_id: int, message: AssistantMessage, *, at_once: int) -> Move:
+    """Start the first `at_once` calls of an answer; the generation waits for them."""
+    calls = message.tool_calls
+    is_cut = message.stop_reason == "length"
+    started = _start(runtime, desk, entry_id, calls[:at_once], is_cut=is_cut)
+    desk.change_live(generation=None)
+    return _waiting(Tools(assistant=entry_id, tools=started, pending=tuple(call.id for call in calls[at_once:])), started)
+
+
+async def next_call(runtime: TaskRuntime, at: Tools) -> None:
+    """Start the next call of a sequential round."""
+    stored = await runtime.services.session.storage.entry(at.assistant)
+    message = stored.entry.message if stored is not None else None
+    if not isinstance(message, AssistantMessage):
+        raise InternalError(f"entry {at.assistant}, which made the tool calls, is not an answer")
+    call = next(call for call in message.tool_calls if call.id == at.pending[0])
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        desk = await Desk.take(transaction, task.conversation_id)
+        started = _start(runtime, desk, at.assistant, (call,), is_cut=message.stop_reason == "length")
+        desk.put_back()
+        return _waiting(Tools(assistant=at.assistant, tools=(*at.tools, *started), pending=at.pending[1:]), started)
+
+    await runtime.commit(write)
+
+
+def _start(runtime: TaskRuntime, desk: Desk, entry_id: int, calls: Sequence[ToolCall], *, is_cut: bool) -> tuple[int, ...]:
+    slots: list[ToolSlot] = []
+    for call in calls:
+        task_input = CallInput(assistant=entry_id, call_id=call.id, name=call.name, arguments=call.arguments, malformed=call.malformed, is_cut=is_cut)
+        task = runtime.child(desk.transaction, TOOL, as_object(task_input), Pending(checkpoint=as_object(Call())))
+        slots.append(
+            ToolSlot(
+                task_id=task.id,
+                call_id=call.id,
+                name=call.name,
+                arguments=call.arguments,
+                title=call.name,
+                status="pending",
+                started_at_ms=desk.transaction.now_ms,
+            )
+        )
+    desk.change_live(tools=(*desk.live.tools, *slots))
+    return tuple(slot.task_id for slot in slots)
+
+
+def _waiting(checkpoint: Tools, on: tuple[int, ...]) -> Wait:
+    return Wait(as_object(checkpoint), on)

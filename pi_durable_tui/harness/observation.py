@@ -1,0 +1,97 @@
+"""Following a conversation: a whole view first, then one frame for each commit that touches it (rules OB-1 to OB-3)."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+
+from pi_durable_tui.errors import NotFound
+from pi_durable_tui.harness.events import AgentEvent, events_of
+from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
+from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
+from pi_durable_tui.harness.view import ConversationView, apply
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.commit import Commit
+from pi_durable_tui.session.session import Session
+from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.session.watch import Overflowed
+
+FIRST_ENTRIES = 200
+"""How many of the newest entries a fresh view holds; older ones are read by page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The view after a commit; `commit` is None when the view was read whole (at the start, or after an observer was too slow)."""
+
+    view: ConversationView
+    commit: Commit | None
+
+
+async def read_view(session: Session, conversation_id: int, *, limit: int = FIRST_ENTRIES) -> ConversationView:
+    """The committed state of a conversation, all of it as of one commit. Writes nothing and creates nothing.
+
+    Raises:
+        NotFound: There is no such conversation.
+    """
+
+    async def read(transaction: Transaction) -> ConversationView:
+        return await _read(session, conversation_id, limit, seq=transaction.seq - 1)
+
+    return await session.commit(read)  # on the line, where nothing changes meanwhile; it writes nothing, so nothing is stored
+
+
+async def _read(session: Session, conversation_id: int, limit: int, *, seq: int) -> ConversationView:
+    storage = session.storage
+    conversation = await storage.conversation(conversation_id)
+    if conversation is None:
+        raise NotFound(f"conversation {conversation_id}", where=storage.name)
+    newest = await storage.entries(conversation_id, limit=limit, descending=True)
+    submissions = await storage.submissions(conversation_id=conversation_id, statuses=("queued", "placed"), limit=1_000)
+    tasks = await storage.tasks(conversation_id=conversation_id, statuses=LIVE_STATUSES, limit=1_000)
+    return ConversationView(
+        conversation=conversation,
+        seq=seq,
+        committed_at_ms=(await storage.metadata()).last_at_ms or conversation.created_at_ms,
+        entries=tuple(reversed(newest.items)),
+        has_older=newest.next is not None,
+        agent=from_json(await session.snapshot(AGENT, conversation_id) or {}, Agent),
+        live=from_json(await session.snapshot(LIVE, conversation_id) or {}, Live),
+        inbox=from_json(await session.snapshot(INBOX, conversation_id) or {}, Inbox),
+        provider=from_json(await session.snapshot(PROVIDER, conversation_id) or {}, Provider),
+        usage=from_json(await session.snapshot(USAGE, conversation_id) or {}, UsageTotals),
+        draft=from_json(await session.snapshot(DRAFT, conversation_id) or {}, Draft),
+        submissions=submissions.items,
+        tasks=tasks.items,
+    )
+
+
+async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[Frame, None]:
+    """Frames of a conversation, the first at once; ends when the session closes. Never slows a commit (rule OB-2).
+
+    Raises:
+        NotFound: There is no such conversation.
+        SessionFailed: The session failed while it was watched.
+    """
+    with contextlib.closing(session.watch()) as watch:
+        view = await read_view(session, conversation_id)
+        yield Frame(view, None)
+        async for commit in watch:
+            if isinstance(commit, Overflowed):
+                view = await read_view(session, conversation_id)
+                yield Frame(view, None)
+            elif commit.seq > view.seq:
+                after = apply(view, commit)
+                if after is not view:
+                    view = after
+                    yield Frame(view, commit)
+
+
+async def watch_events(session: Session, conversation_id: int) -> AsyncGenerator[AgentEvent, None]:
+    """Agent events, derived from commits: first the state as a `snapshot`, then what happens (rule OB-3)."""
+    view: ConversationView | None = None
+    async for frame in watch_view(session, conversation_id):
+        for event in events_of(view, frame.view):
+            yield event
+        view = frame.view

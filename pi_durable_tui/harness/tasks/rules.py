@@ -1,0 +1,134 @@
+"""What the scheduler has to do next (rules TK-2 to TK-16). PURE: the scheduler carries it out and decides nothing.
+
+Theory. The world is the set of live task records plus the set of tasks that a handler of this process is working on. From these
+alone follows, task by task, at most one next action; a commit changes the records, and the question is asked again. Nothing is
+remembered between two questions, which is why a crash at any point is the same as asking later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from pi_durable_tui.harness.tasks.ownership import live_children
+from pi_durable_tui.records.task import Completed, Completing, Outcome, Pending, Running, Sleeping, Task, Terminal, Waiting
+
+ActionKind: TypeAlias = Literal["start", "exhaust", "resume", "abort_others", "cancel", "close_aborted", "settle"]
+"""start: run the handler. exhaust: too many cut-offs, end it. resume: waiting or sleeping is over. abort_others: fail-fast.
+cancel: marked for abort while a handler runs. close_aborted: marked, nothing runs or lives below. settle: completing is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One thing to do about one task."""
+
+    kind: ActionKind
+    task_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """All that the rules look at.
+
+    Attributes:
+        tasks: Every live task by id.
+        outcomes: How the terminal tasks ended that somebody waits for.
+        conversation_owners: The owning task of each owned conversation.
+        invoked: Ids of the tasks that a handler of this process works on.
+        fits: Whether a fitting definition is installed.
+        restart_limit: Cut-offs without progress after which a task is not run again.
+    """
+
+    tasks: Mapping[int, Task]
+    outcomes: Mapping[int, Outcome]
+    conversation_owners: Mapping[int, int]
+    invoked: Collection[int]
+    fits: Callable[[Task], bool]
+    now_ms: int
+    restart_limit: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do now, by task id, and when to ask again if nothing is committed before (None: never)."""
+
+    actions: tuple[Action, ...]
+    wake_at_ms: int | None
+
+
+def plan(world: World) -> Plan:
+    """The next actions for all live tasks."""
+    below = live_children(world.tasks.values(), world.conversation_owners)
+    actions: list[Action] = []
+    for task_id in sorted(world.tasks):
+        kind = next_action(world.tasks[task_id], world, has_live_below=task_id in below)
+        if kind is not None:
+            actions.append(Action(kind, task_id))
+    sleeping = [task.state.until for task in world.tasks.values() if isinstance(task.state, Sleeping) and task.state.until is not None]
+    return Plan(tuple(actions), min((until for until in sleeping if until > world.now_ms), default=None))
+
+
+def next_action(task: Task, world: World, *, has_live_below: bool) -> ActionKind | None:
+    """The one thing to do about a task now; None: nothing."""
+    if isinstance(task.state, Completing):
+        return None if has_live_below or task.id in world.invoked else "settle"
+    if task.abort_at_ms is not None:
+        return _next_of_marked(task, world, has_live_below=has_live_below)
+    match task.state:
+        case Pending():
+            return _next_of_pending(task, world)
+        case Waiting():
+            return _next_of_waiting(task.state, world)
+        case Sleeping():
+            return "resume" if task.state.until is not None and task.state.until <= world.now_ms else None
+        case Running() | Terminal():
+            return None
+        case _ as never:
+            assert_never(never)
+
+
+def _next_of_marked(task: Task, world: World, *, has_live_below: bool) -> ActionKind | None:
+    if task.id in world.invoked:
+        return "cancel"
+    return None if has_live_below else "close_aborted"
+
+
+def _next_of_pending(task: Task, world: World) -> ActionKind | None:
+    if task.id in world.invoked or not world.fits(task):
+        return None
+    return "exhaust" if (task.restarts or 0) >= world.restart_limit else "start"
+
+
+def _next_of_waiting(state: Waiting, world: World) -> ActionKind | None:
+    live = [task_id for task_id in state.on if task_id in world.tasks]
+    if not live:
+        return "resume"
+    if state.policy == "failFast" and any(not isinstance(world.outcomes.get(task_id), Completed | None) for task_id in state.on):
+        unmarked = [task_id for task_id in live if world.tasks[task_id].abort_at_ms is None]
+        return "abort_others" if unmarked else None
+    return None
+
+
+def reason(task: Task, world: World) -> str:
+    """Why a live task is where it is, in words for `inspect` (rule OB-5)."""
+    if task.abort_at_ms is not None:
+        return "being aborted"
+    match task.state:
+        case Pending() | Running():
+            if task.id in world.invoked:
+                return "running"
+            if not world.fits(task):
+                return f"blocked: no definition of {task.kind} for version {task.version} is installed"
+            return "ready"
+        case Waiting():
+            live = [str(task_id) for task_id in task.state.on if task_id in world.tasks]
+            return f"waiting for {', '.join(live)}" if live else "ready"
+        case Sleeping():
+            return "asks a person" if task.state.until is None else f"sleeping until {task.state.until}"
+        case Completing():
+            return "finished, waiting for work below"
+        case Terminal():
+            return "ended"
+        case _ as never:
+            assert_never(never)

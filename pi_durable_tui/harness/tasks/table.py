@@ -1,0 +1,58 @@
+"""The live tasks as of the newest commit, kept in memory so that rules and handlers need not ask the store.
+
+It only mirrors: every change comes in as a commit, in order, before the next commit's callback runs.
+"""
+
+from __future__ import annotations
+
+from pi_durable_tui.records.commit import Commit
+from pi_durable_tui.records.task import Outcome, Task, Terminal, Waiting
+from pi_durable_tui.storage.port import Storage
+
+LIVE_STATUSES = ("pending", "running", "waiting", "sleeping", "completing")
+
+
+class TaskTable:
+    """Live tasks, outcomes that live tasks wait for, and the owners of owned conversations."""
+
+    def __init__(self) -> None:
+        self.tasks: dict[int, Task] = {}
+        self.outcomes: dict[int, Outcome] = {}
+        self.conversation_owners: dict[int, int] = {}
+
+    async def load(self, storage: Storage) -> None:
+        """Read all live tasks and what belongs to them. Writes nothing."""
+        cursor: int | None = None
+        while True:
+            page = await storage.tasks(statuses=LIVE_STATUSES, cursor=cursor, limit=1_000)
+            self.tasks |= {task.id: task for task in page.items}
+            if page.next is None:
+                break
+            cursor = page.next
+        for task in self.tasks.values():
+            await self._load_around(storage, task)
+
+    async def _load_around(self, storage: Storage, task: Task) -> None:
+        conversation = await storage.conversation(task.conversation_id)
+        if conversation is not None and conversation.owner is not None:
+            self.conversation_owners[conversation.id] = conversation.owner
+        if isinstance(task.state, Waiting):
+            for task_id in task.state.on:
+                ended = None if task_id in self.tasks else await storage.task(task_id)
+                if ended is not None and ended.outcome is not None:
+                    self.outcomes[task_id] = ended.outcome
+
+    def adopt(self, commit: Commit) -> None:
+        """Take over what a commit changed."""
+        for conversation in commit.conversations:
+            if conversation.owner is not None:
+                self.conversation_owners[conversation.id] = conversation.owner
+        for task in commit.tasks:
+            if isinstance(task.state, Terminal):
+                self.tasks.pop(task.id, None)
+                self.outcomes[task.id] = task.state.outcome
+            else:
+                self.tasks[task.id] = task
+        if commit.tasks:
+            awaited = {task_id for task in self.tasks.values() if isinstance(task.state, Waiting) for task_id in task.state.on}
+            self.outcomes = {task_id: outcome for task_id, outcome in self.outcomes.items() if task_id in awaited}

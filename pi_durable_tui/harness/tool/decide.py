@@ -1,0 +1,124 @@
+"""What to do with a call, before it and after a cut-off, and the words of its results (rules TO-1 to TO-5, GE-8, TU-19). PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+
+from pi_durable_tui.harness.live import ApprovalMode
+from pi_durable_tui.harness.ports import Access, Diagnostic, Replay, Tool, ToolResult
+from pi_durable_tui.harness.tool.checkpoint import CallInput
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import Content, Text, ToolResultMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The call is not carried out; the model gets this as an error result and the run goes on."""
+
+    code: str
+    message: str
+
+    @property
+    def result(self) -> ToolResult:
+        """As a result."""
+        return ToolResult(is_error=True, diagnostics=(Diagnostic("error", self.code, self.message),))
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The call fits a tool; `arguments` is what the tool gets."""
+
+    tool: Tool
+    arguments: Any
+
+
+def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> Admitted | Refusal:
+    """Whether a call can be carried out at all (rule GE-8).
+
+    Args:
+        arguments: Those of the call, or what a hook made of them.
+    """
+    if call.is_cut:
+        text = "The answer was cut at the output limit in the middle of its tool calls, so none of them was run. Send smaller parts."
+        return Refusal("invalid_arguments", text)
+    tool = tools.get(call.name)
+    if tool is None:
+        return Refusal("tool_unavailable", f"There is no tool {call.name!r}. The tools are: {', '.join(sorted(tools)) or 'none'}.")
+    if call.malformed is not None:
+        return Refusal("invalid_arguments", f"The arguments of {call.name} are not a JSON object, so it was not run.")
+    try:
+        return Admitted(tool, msgspec.convert(arguments, type=tool.arguments))
+    except msgspec.ValidationError as error:
+        return Refusal("invalid_arguments", f"The arguments of {call.name} do not fit, so it was not run: {error}.")
+
+
+Approval: TypeAlias = Literal["allow", "ask", "deny"]
+
+APPROVALS: dict[ApprovalMode, dict[Access, Approval]] = {
+    "ask": {"read": "allow", "edit": "ask", "command": "ask"},
+    "edits": {"read": "allow", "edit": "allow", "command": "ask"},
+    "all": {"read": "allow", "edit": "allow", "command": "allow"},
+    "plan": {"read": "allow", "edit": "deny", "command": "deny"},
+}
+"""What each approval mode says to each kind of access (rule TU-19)."""
+
+PLAN_ONLY = "The user allows reading only for now (approval mode plan), so this was not run. Say what you would do instead."
+
+
+def denied(by: str, note: str) -> Refusal:
+    """The result of a person's no."""
+    return Refusal("blocked", f"The call was not run: {by} did not allow it{f' ({note})' if note else ''}.")
+
+
+Rerun: TypeAlias = Literal["run", "ask_world", "interrupted"]
+
+
+def rerun(stored: Replay, current: Replay | None) -> Rerun:
+    """What to do with a call that was cut off after its intent; `current` is None when the tool is gone (rules TO-2, TO-8)."""
+    if stored == current == "safe":
+        return "run"
+    return "ask_world" if stored == current == "reconcile" else "interrupted"
+
+
+def interrupted(name: str) -> Diagnostic:
+    """Cut off by a kill after the intent: it may have done something."""
+    return Diagnostic("error", "interrupted", f"Tool {name} was interrupted and may have partially run")
+
+
+def restart_limit(name: str) -> Diagnostic:
+    """Cut off again and again."""
+    return Diagnostic("error", "restart_limit", f"Tool {name} was interrupted too many times in a row and may have partially run")
+
+
+def aborted(name: str, *, has_started: bool) -> Diagnostic:
+    """Stopped by a person, before or after the intent."""
+    text = f"Tool {name} was stopped by the user and may have partially run" if has_started else f"Tool {name} was stopped by the user before it started"
+    return Diagnostic("error", "aborted", text)
+
+
+def faulted(name: str, message: str) -> Diagnostic:
+    """The tool itself broke."""
+    return Diagnostic("error", "tool_error", f"Tool {name} failed: {message}")
+
+
+def message(call: CallInput, result: ToolResult) -> ToolResultMessage:
+    """A result as the model sees it: the content, then the harness's remarks in a block of their own (rule TO-5)."""
+    content: tuple[Content, ...] = result.content
+    if result.diagnostics:
+        lines = "\n".join(f"[{remark.level}] {remark.message}" for remark in result.diagnostics)
+        content = (*content, Text(text=f"<harness>\n{lines}\n</harness>"))
+    return ToolResultMessage(tool_call_id=call.call_id, tool_name=call.name, content=content, is_error=result.is_error)
+
+
+def remarks(diagnostics: Sequence[Diagnostic]) -> list[Json]:
+    """The remarks as data of the entry."""
+    return [{"level": remark.level, "code": remark.code, "message": remark.message} for remark in diagnostics]
+
+
+def cut_short(output: str, remark: Diagnostic) -> ToolResult:
+    """The result of a call that did not come to its end: what it had said, then why it ended."""
+    return ToolResult(content=(Text(text=output),) if output else (), is_error=True, diagnostics=(remark,))

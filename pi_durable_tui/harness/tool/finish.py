@@ -1,0 +1,97 @@
+"""How a call ends, in one commit: its result enters the transcript, its slot leaves the screen, its task is terminal (FA-33, FA-36)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
+from pi_durable_tui.harness.ports import ToolResult
+from pi_durable_tui.harness.runs import as_object
+from pi_durable_tui.harness.tasks.definition import End, Ending, Move
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tool import decide
+from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.entry import TOOL_RESULT, Entry
+from pi_durable_tui.records.json import JsonObject, strict
+from pi_durable_tui.records.messages import Problem
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
+from pi_durable_tui.session.transaction import Transaction
+
+
+async def finish(runtime: TaskRuntime, result: ToolResult, *, is_cut_off: bool = False) -> None:
+    """Store the result of a call and end its task: `completed`, or `failed` when it was cut off and its end is unknown."""
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        entry_id = await _enter(transaction, task, result)
+        if not is_cut_off:
+            return End(Completed(value=entry_id))
+        return End(Failed(problem=Problem(reason="interrupted", message=result.diagnostics[0].message)))
+
+    await runtime.commit(write, priority="outcome")
+
+
+async def close_tool(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
+    """End a call from outside; it gets a result all the same, so that history stays valid (rule CX-1)."""
+    asked = from_json(task.input, CallInput)
+    slot = await _slot(transaction, task)
+    match ending.why:
+        case "aborted":
+            remark = decide.aborted(asked.name, has_started=_has_started(task))
+            outcome: Outcome = Aborted()
+        case "restart_limit":
+            remark = decide.restart_limit(asked.name)
+            outcome = Failed(problem=Problem(reason="restart_limit", message=remark.message))
+        case "fault":
+            remark = decide.faulted(asked.name, ending.message)
+            outcome = Faulted(message=ending.message)
+    await _enter(transaction, task, decide.cut_short(slot.output if slot is not None else "", remark))
+    return outcome
+
+
+def _has_started(task: Task) -> bool:
+    checkpoint = task.checkpoint
+    return checkpoint is not None and checkpoint.get("phase") == "execute"
+
+
+async def _slot(transaction: Transaction, task: Task) -> ToolSlot | None:
+    live = from_json((await transaction.document(LIVE, task.conversation_id)).value, Live)
+    return next((slot for slot in live.tools if slot.task_id == task.id), None)
+
+
+async def _enter(transaction: Transaction, task: Task, result: ToolResult) -> int:
+    draft = await transaction.document(LIVE, task.conversation_id)
+    live = from_json(draft.value, Live)
+    slot = next((each for each in live.tools if each.task_id == task.id), None)
+    asked = from_json(task.input, CallInput)
+    entry = Entry(
+        id=transaction.new_id(),
+        conversation_id=task.conversation_id,
+        kind=TOOL_RESULT,
+        at_ms=transaction.now_ms,
+        message=decide.message(asked, result),
+        data=_data(transaction, task, asked, slot, result),
+    )
+    transaction.insert_entry(entry)
+    draft.value = as_object(msgspec.structs.replace(live, tools=tuple(each for each in live.tools if each.task_id != task.id)))
+    return entry.id
+
+
+def _data(transaction: Transaction, task: Task, asked: CallInput, slot: ToolSlot | None, result: ToolResult) -> JsonObject:
+    """What people want to know of a result: which call, how long, details and remarks."""
+    intent = from_json(task.checkpoint, Execute) if _has_started(task) else None
+    started_at_ms = slot.started_at_ms if slot is not None else task.created_at_ms
+    data: JsonObject = {
+        "taskId": task.id,
+        "name": asked.name,
+        "arguments": intent.arguments if intent is not None else asked.arguments,
+        "title": intent.title if intent is not None else (slot.title if slot is not None else asked.name),
+        "startedAtMs": started_at_ms,
+        "durationMs": max(0, transaction.now_ms - started_at_ms),
+        "diagnostics": decide.remarks(result.diagnostics),
+    }
+    if result.details is not None:
+        data["details"] = strict(result.details)
+    if intent is not None and intent.approved_by is not None:
+        data["approvedBy"] = intent.approved_by
+    return data

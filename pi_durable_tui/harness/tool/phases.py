@@ -1,0 +1,218 @@
+"""The phases of `pi.tool`: call -> (approve) -> execute (rules TO-1 to TO-5, TO-8, TO-9).
+
+`call` does everything up to the intent and, once the intent is stored, carries it out. The phase `execute` itself is entered only
+when a process died or closed after the intent: then the question is whether to run again at all.
+"""
+
+from __future__ import annotations
+
+from pi_durable_tui.harness.generation.phases import agent_of
+from pi_durable_tui.harness.live import LIVE
+from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolContext, ToolResult
+from pi_durable_tui.harness.registry import Blocked, HookedCall
+from pi_durable_tui.harness.runs import as_object
+from pi_durable_tui.harness.services import Report
+from pi_durable_tui.harness.tasks.definition import Advance, Move, TaskDefinition, Wait
+from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
+from pi_durable_tui.harness.tool import decide
+from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Approve, CallInput, Execute, QuestionInput
+from pi_durable_tui.harness.tool.decide import Admitted, Refusal
+from pi_durable_tui.harness.tool.finish import close_tool, finish
+from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.json import Json, JsonObject, strict
+from pi_durable_tui.records.task import Completed, Sleeping, Task
+from pi_durable_tui.session.transaction import Transaction
+
+NO_SPACE = Refusal("no_space", "The disk is full: there is no room to record what the call would do, so it was not run.")
+
+
+async def call(runtime: TaskRuntime) -> None:
+    """Validate, run the hooks, validate again, and ask or go on to the intent. A kill in here repeats all of it (rule TO-3)."""
+    asked = from_json(runtime.task.input, CallInput)
+    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    tools = runtime.services.registry.tools(agent)
+    admitted = decide.admit(tools, asked, asked.arguments)
+    arguments = asked.arguments
+    if isinstance(admitted, Admitted):
+        changed = await _hooked(runtime, asked)
+        arguments = changed if isinstance(changed, dict) else arguments
+        admitted = changed if isinstance(changed, Refusal) else decide.admit(tools, asked, arguments)
+    if isinstance(admitted, Refusal):
+        await finish(runtime, admitted.result)
+        return
+    match decide.APPROVALS[agent.approval][admitted.tool.access]:
+        case "deny":
+            await finish(runtime, Refusal("blocked", decide.PLAN_ONLY).result)
+        case "ask":
+            await _ask(runtime, asked, admitted, arguments)
+        case "allow":
+            await _intend_and_run(runtime, admitted, arguments, approved_by=None)
+
+
+async def approve(runtime: TaskRuntime) -> None:
+    """A person has answered: carry out exactly what was asked, or say that it was not allowed."""
+    at = from_json(runtime.checkpoint, Approve)
+    question = await runtime.services.session.storage.task(at.question)
+    outcome = question.outcome if question is not None else None
+    answer = from_json(outcome.value, Answer) if isinstance(outcome, Completed) else Answer(decision="deny", by="nobody", at_ms=0)
+    if answer.decision != "allow":
+        await finish(runtime, decide.denied(answer.by, answer.note).result)
+        return
+    asked = from_json(runtime.task.input, CallInput)
+    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    admitted = decide.admit(runtime.services.registry.tools(agent), asked, at.arguments)
+    if isinstance(admitted, Refusal):
+        await finish(runtime, admitted.result)
+    else:
+        await _intend_and_run(runtime, admitted, at.arguments, approved_by=answer.by)
+
+
+async def execute(runtime: TaskRuntime) -> None:
+    """The call was cut off after its intent: run it again only if that is safe, ask the world, or say that it may have run (TO-2, TO-8)."""
+    at = from_json(runtime.checkpoint, Execute)
+    asked = from_json(runtime.task.input, CallInput)
+    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    admitted = decide.admit(runtime.services.registry.tools(agent), asked, at.arguments)
+    current = admitted.tool.replay if isinstance(admitted, Admitted) else None
+    verdict = decide.rerun(at.replay, current)
+    if isinstance(admitted, Refusal) or verdict == "interrupted":
+        await finish(runtime, decide.cut_short(await _stored_output(runtime), decide.interrupted(asked.name)), is_cut_off=True)
+    elif verdict == "run":
+        await _run(runtime, admitted, at)
+    else:
+        await _reconcile(runtime, asked, admitted, at)
+
+
+async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusal | None:
+    """What the hooks make of a call: other arguments, a no, or nothing. A hook's error blocks the call."""
+    services, arguments, is_changed = runtime.services, asked.arguments, False
+    agent = await agent_of(services, runtime.task.conversation_id)
+    for hook in services.registry.before_tool(agent):
+        hooked = HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=asked.name, arguments=arguments)
+        try:
+            answer = await hook(hooked)
+        except Exception as error:  # noqa: BLE001 - foreign code: its failure blocks the call and is reported
+            text = f"{type(error).__name__}: {error}"
+            services.report(Report(kind="hook_failed", reason="before_tool", message=text, at_ms=services.clock.now_ms(), task_id=runtime.task_id))
+            return Refusal("blocked", f"The call was not run: a check before it failed ({text}).")
+        if isinstance(answer, Blocked):
+            return Refusal("blocked", answer.message)
+        if answer is not None:
+            arguments, is_changed = answer, True
+    if not is_changed:
+        return None
+    clean = strict(arguments)
+    assert isinstance(clean, dict)  # a hook returns an object
+    return clean
+
+
+async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, arguments: JsonObject) -> None:
+    """Store the question, then wait for a person; a kill at the question gives the same question again (rules TO-3, TU-19)."""
+    tool = admitted.tool
+    context = await _context(runtime, None, None)
+    details = await tool.preview(admitted.arguments, context) if tool.preview is not None else None
+    title = tool.title(admitted.arguments)
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        live = await transaction.document(LIVE, task.conversation_id)
+        question = QuestionInput(tool_task=task.id, name=asked.name, title=title, arguments=arguments, details=details)
+        person = runtime.child(transaction, QUESTION, as_object(question), Sleeping(checkpoint={"phase": "ask"}, until=None))
+        slot = slot_of(live.value, task.id)
+        if slot is not None:
+            slot |= {"status": "asking", "title": title, "arguments": arguments, "question": person.id}
+            slot |= {"questionDetails": details} if details is not None else {}
+        return Wait(as_object(Approve(arguments=arguments, question=person.id)), (person.id,))
+
+    await runtime.commit(write)
+
+
+async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: JsonObject, *, approved_by: str | None) -> None:
+    """Store the intent, and only then do it (rule TO-1). No intent without room for its outcome (rule TO-9)."""
+    tool = admitted.tool
+    if not await runtime.services.session.storage.has_room():
+        await finish(runtime, NO_SPACE.result)
+        return
+    prepared: Json = None
+    if tool.prepare is not None:
+        prepared_or_refusal = await tool.prepare(admitted.arguments, await _context(runtime, None, None))
+        if isinstance(prepared_or_refusal, ToolResult):
+            await finish(runtime, prepared_or_refusal)
+            return
+        prepared = prepared_or_refusal
+    title = tool.title(admitted.arguments)
+    intent = Execute(arguments=arguments, replay=tool.replay, title=title, prepared=prepared, approved_by=approved_by)
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        live = await transaction.document(LIVE, task.conversation_id)
+        slot = slot_of(live.value, task.id)
+        if slot is not None:
+            slot |= {"status": "running", "title": title, "arguments": arguments, "startedAtMs": transaction.now_ms}
+            slot.pop("question", None)
+            slot.pop("questionDetails", None)
+        return Advance(as_object(intent))
+
+    await runtime.commit(write)
+    await _run(runtime, admitted, intent)
+
+
+async def _run(runtime: TaskRuntime, admitted: Admitted, intent: Execute) -> None:
+    """Do it, and store the outcome."""
+    output = RunningOutput(runtime)
+    context = await _context(runtime, output, intent.prepared)
+    try:
+        result = await _result(admitted, context)
+    finally:
+        await output.stop()
+    await finish(runtime, result)
+
+
+async def _result(admitted: Admitted, context: ToolContext) -> ToolResult:
+    try:
+        return await admitted.tool.execute(admitted.arguments, context)
+    except Fenced:
+        raise
+    except Exception as error:  # noqa: BLE001 - foreign code: what a tool raises is its result
+        return ToolResult(is_error=True, diagnostics=(decide.faulted(admitted.tool.name, f"{type(error).__name__}: {error}"),))
+
+
+async def _reconcile(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, at: Execute) -> None:
+    """Ask the world what became of the call: done, not started, or in doubt (rule TO-8)."""
+    context = await _context(runtime, None, at.prepared)
+    found = await admitted.tool.reconcile(admitted.arguments, context) if admitted.tool.reconcile is not None else Reconciled(verdict="in_doubt")
+    match found.verdict:
+        case "done":
+            result = found.result or ToolResult()
+            remark = Diagnostic("info", "reconciled", f"The process was interrupted after tool {asked.name} had done its work.")
+            await finish(runtime, ToolResult(content=result.content, details=result.details, diagnostics=(*result.diagnostics, remark)))
+        case "not_started":
+            await _run(runtime, admitted, at)
+        case "in_doubt":
+            await finish(runtime, decide.cut_short(await _stored_output(runtime), decide.interrupted(asked.name)), is_cut_off=True)
+
+
+async def _stored_output(runtime: TaskRuntime) -> str:
+    live = await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}
+    slot = slot_of(live, runtime.task_id)
+    return str(slot.get("output", "")) if slot is not None else ""
+
+
+async def _context(runtime: TaskRuntime, output: RunningOutput | None, prepared: Json) -> ToolContext:
+    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+
+    async def started(facts: JsonObject) -> None:
+        await runtime.memo("started", facts)
+
+    def say(text: str) -> None:
+        if output is not None:
+            output.add(text)
+
+    environment = runtime.services.environment(agent)
+    return ToolContext(environment=environment, output=say, prepared=prepared, started=started, call_id=f"call-{runtime.task_id}")
+
+
+DEFINITIONS = (
+    TaskDefinition(kind=TOOL, phases={"call": call, "approve": approve, "execute": execute}, on_ending=close_tool, limit_report="task_interrupted"),
+    TaskDefinition(kind=QUESTION, phases={}),
+)
+"""The task kinds `pi.tool` and `pi.question`. A question has no phases: a person ends it."""

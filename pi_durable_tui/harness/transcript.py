@@ -1,0 +1,22 @@
+"""Reading the part of a transcript that the model's context is made of."""
+
+from __future__ import annotations
+
+from pi_durable_tui.harness.generation.context import in_order
+from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.storage.port import Storage
+
+PAGE = 1_000
+
+
+async def context_entries(storage: Storage, conversation_id: int, *, cutoff: int | None = None) -> tuple[Entry, ...]:
+    """The entries of the model's context through `cutoff` (None: the newest), in the order the model reads them."""
+    marker = await storage.newest_head(conversation_id, at=cutoff)
+    cursor = marker.entry.head if marker is not None else None
+    entries: list[Entry] = []
+    while True:
+        page = await storage.entries(conversation_id, cursor=cursor, limit=PAGE)
+        entries += [stored.entry for stored in page.items if cutoff is None or stored.entry.id <= cutoff]
+        if page.next is None or (cutoff is not None and page.next > cutoff):
+            return in_order(entries, marker.entry if marker is not None else None)
+        cursor = page.next
