@@ -1,0 +1,14 @@
+"""The tools that are installed from the start (rule AG-2)."""
+
+from __future__ import annotations
+
+from pi_durable_tui.harness.ports import Tool
+from pi_durable_tui.tools.bash import bash_tool
+from pi_durable_tui.tools.edit import edit_tool
+from pi_durable_tui.tools.read import read_tool
+from pi_durable_tui.tools.write import write_tool
+
+
+def all_tools() -> tuple[Tool, ...]:
+    """Every built-in tool, in the order in which models are told of them."""
+    return (read_tool(), write_tool(), edit_tool(), bash_tool())

@@ -1,0 +1,104 @@
+"""What write and edit share: preparing a change, making it, and asking the file afterwards what became of it (rule TO-8).
+
+The content before and the content after are named by digests, stored before anything is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.harness.ports import Reconciled, ToolContext, ToolResult
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.tools import files, text_file
+from pi_durable_tui.tools.diff import unified
+from pi_durable_tui.tools.environment import LocalEnvironment
+from pi_durable_tui.tools.result import failed, succeeded
+from pi_durable_tui.tools.truncate import line_count, size_text
+
+
+class Intent(msgspec.Struct, frozen=True, kw_only=True):
+    """What `prepare` gives to be stored: the absolute path and the digests of its content; `before` is None when there is no file."""
+
+    path: str
+    before: str | None
+    after: str
+
+    def to_json(self) -> JsonObject:
+        """The stored form."""
+        return {"path": self.path, "before": self.before, "after": self.after}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change that can be made: what is there, what shall be there. `remark` is told with the result."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+    remark: str = ""
+
+    @property
+    def intent(self) -> Intent:
+        """What is stored before the change is made."""
+        return Intent(path=self.path, before=None if self.before is None else files.digest(self.before), after=files.digest(self.after))
+
+
+def read_intent(prepared: Json) -> Intent | None:
+    """The stored intent of a call; None for a call that stored none."""
+    return None if prepared is None else msgspec.convert(prepared, Intent)
+
+
+def details(change: Change) -> JsonObject:
+    """What people are shown of a change: path, diff, counts."""
+    before = "" if change.before is None else text_file.decode(change.before).text
+    return {"path": change.path, "created": change.before is None, **unified(before, text_file.decode(change.after).text).to_json()}
+
+
+def make(change: Change, context: ToolContext, environment: LocalEnvironment, verb: str) -> ToolResult:
+    """Make a change and say so; when it cannot be made, say why and what holds.
+
+    After it the model knows the new content, if it knew the old one: an edit of a file that somebody else has changed since it was
+    read does not make it known (CASE-C6).
+    """
+    intent = change.intent
+    known = intent.before is None or environment.seen(change.path) == intent.before
+    try:
+        files.replace(change.path, change.after, expected=intent.before, token=context.call_id)
+    except EnvironmentFailure as error:
+        return failed(error.message)
+    if known or verb == "Wrote":
+        environment.saw(change.path, intent.after)
+    else:
+        environment.forget(change.path)
+    facts = details(change)
+    what = "Created" if change.before is None else verb
+    text = f"{what} {change.path} (+{facts['added']} -{facts['removed']} lines, {size_text(len(change.after))} now).{change.remark}"
+    return succeeded(text, details=facts)
+
+
+def reconcile(context: ToolContext, environment: LocalEnvironment) -> Reconciled:
+    """What became of an interrupted change: the file has the new content, still the old one, or neither (rule TO-8)."""
+    intent = read_intent(context.prepared)
+    if intent is None:
+        return Reconciled(verdict="in_doubt")
+    files.discard_temporary(intent.path, context.call_id)
+    try:
+        data = files.read_whole(intent.path) if files.exists(intent.path) else None
+    except EnvironmentFailure:
+        return Reconciled(verdict="in_doubt")
+    now = None if data is None else files.digest(data)
+    if data is not None and now == intent.after:
+        environment.saw(intent.path, intent.after)
+        text = f"{intent.path} was written before the interruption ({line_count(text_file.decode(data).text)} lines, {size_text(len(data))})."
+        return Reconciled(verdict="done", result=succeeded(text, details={"path": intent.path}))
+    return Reconciled(verdict="not_started" if now == intent.before else "in_doubt")
+
+
+def changed_since(change: Change, intent: Intent) -> ToolResult | None:
+    """A refusal when the world is no longer as it was when the intent was stored, else None."""
+    if change.intent == intent:
+        return None
+    return failed(f"{intent.path} was changed by someone else before this call could begin. Nothing was written. Read it again.")

@@ -1,0 +1,208 @@
+"""The files and processes of one conversation: where it stands, what it has seen of files, where long outputs go, how commands run.
+
+Paths are taken as a shell takes them, from the current directory that `cd` moves. What the model knows of a file is remembered as a
+digest, so that a stale text is not written over a newer one (CASE-C6); that memory ends with the process, so after a restart a file
+counts as unread. It never decides what is allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.errors import EnvironmentFailure, InternalError
+from pi_durable_tui.harness.ports import ToolContext
+from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.tools import files, process, variables
+
+SPILL_BYTES = 20_000_000  # most that is kept of one command's output
+SPILL_FOLDER_BYTES = 200_000_000  # most that is kept of all; the oldest go first
+_SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash", "/bin/sh")
+_DIRECTORY_BYTES = 4_096
+
+_T = TypeVar("_T")
+
+
+class LocalEnvironment:
+    """Implements `harness.ports.Environment` on this machine.
+
+    Args:
+        cwd: The conversation's directory, absolute.
+        state_dir: A folder for this conversation alone, made private (0700): outputs too long for a result, and the directory that
+            `cd` led to, so that it survives a restart.
+        clock: Measures timeouts and how often a progress line is shown.
+        variables: The agent's environment, of which commands get the harmless part.
+    """
+
+    def __init__(self, cwd: str, state_dir: Path, clock: Clock, variables: Mapping[str, str] | None = None) -> None:
+        self._cwd = cwd
+        self._state_dir = state_dir
+        self._variables = os.environ if variables is None else variables
+        self._current: str | None = None
+        self._lost: str | None = None
+        self._seen: dict[str, str] = {}
+        self.clock = clock
+
+    @property
+    def cwd(self) -> str:
+        return self._cwd
+
+    # ------------------------------------------------------------------------------------------------------------ places
+
+    def directory(self) -> str:
+        """Where commands start and relative paths begin.
+
+        When that directory is gone, it is the nearest folder above that exists (CASE-D7); `take_loss` tells.
+        """
+        wanted = self._current or self._stored_directory() or self._cwd
+        path = Path(wanted)
+        while not path.is_dir() and path != path.parent:
+            path = path.parent
+        self._current = str(path)
+        if str(path) != wanted:
+            self._lost = wanted
+        return str(path)
+
+    def take_loss(self) -> str | None:
+        """The directory that was lost since the last call of this, if one was: said once, to the model."""
+        self.directory()
+        lost, self._lost = self._lost, None
+        return lost
+
+    def move_to(self, directory: str) -> bool:
+        """Stand in `directory` from now on, also after a restart; False when it is where we stand already or is no directory."""
+        if directory == self.directory() or not Path(directory).is_absolute() or not Path(directory).is_dir():
+            return False
+        self._current = directory
+        with contextlib.suppress(OSError):  # without the note a restart begins at the conversation's directory
+            self._private_folder()
+            note = self._state_dir / "directory.tmp"
+            note.unlink(missing_ok=True)
+            descriptor = _create_private(note)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(os.fsencode(directory))
+            note.replace(self._state_dir / "directory")
+        return True
+
+    def resolve(self, path: str) -> str:
+        """The absolute path that the model means by `path`; `~` is the home directory. Links and `..` are left to the system.
+
+        Raises:
+            EnvironmentFailure: It is empty or holds a NUL.
+        """
+        path = clean_text(path)
+        if not path or "\0" in path:
+            raise EnvironmentFailure("The path is empty." if not path else "A path cannot hold a NUL character.")
+        if path == "~" or path.startswith("~/"):
+            path = self._variables.get("HOME", "~") + path[1:]
+        return str(Path(self.directory()) / path)
+
+    # ------------------------------------------------------------------------------------------------------------- files
+
+    def saw(self, path: str, digest: str) -> None:
+        """The model knows the content of `path` with this digest."""
+        self._seen[os.path.realpath(path)] = digest
+
+    def seen(self, path: str) -> str | None:
+        """The digest of the content that the model knows of `path`; None when it knows none."""
+        return self._seen.get(os.path.realpath(path))
+
+    def forget(self, path: str) -> None:
+        """The model no longer knows `path`."""
+        self._seen.pop(os.path.realpath(path), None)
+
+    # ---------------------------------------------------------------------------------------------------------- commands
+
+    async def run(
+        self,
+        command: str,
+        *,
+        timeout_ms: float,
+        on_started: Callable[[process.ProcessFacts], Awaitable[None]],
+        on_output: Callable[[bytes], None],
+    ) -> process.CommandEnd:
+        """Run a shell command where the conversation stands; see `process.run_command`, whose errors and promises hold.
+
+        Raises:
+            EnvironmentFailure: It cannot be run at all; nothing ran.
+        """
+        text = clean_text(command)
+        if "\0" in text or len(text.encode()) > process.COMMAND_LIMIT_BYTES:
+            raise EnvironmentFailure(
+                "A command cannot hold a NUL character." if "\0" in text else "The command is longer than 120,000 bytes. Write it to a file and run that."
+            )
+        shell = next((path for path in _SHELLS if os.access(path, os.X_OK)), None)
+        if shell is None:
+            raise EnvironmentFailure("There is no bash and no sh on this machine.")
+        spec = process.Command(
+            arguments=process.shell_arguments(shell, text),
+            directory=self.directory(),
+            environment=variables.for_commands(self._variables),
+            timeout_ms=timeout_ms,
+        )
+        try:
+            return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=on_output)
+        except OSError as error:
+            raise EnvironmentFailure(f"The command could not be started in {spec.directory}: {error.strerror or error}. Nothing was run.") from error
+
+    def open_spill(self, call_id: str) -> tuple[Path, int]:
+        """A new private file for the output of a call, and a descriptor to write it; the oldest ones are removed to keep the folder bounded.
+
+        Raises:
+            OSError: It cannot be made; there is then none.
+        """
+        folder = self._private_folder() / "outputs"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        outputs = sorted(((entry.stat().st_mtime_ns, entry.stat().st_size, entry) for entry in folder.iterdir()), reverse=True)
+        total = SPILL_BYTES
+        for _, size, entry in outputs:
+            total += size
+            if total > SPILL_FOLDER_BYTES:
+                entry.unlink()
+        path = folder / f"{call_id}.txt"
+        path.unlink(missing_ok=True)
+        return path, _create_private(path)
+
+    # ------------------------------------------------------------------------------------------------------------ inside
+
+    def _private_folder(self) -> Path:
+        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._state_dir.chmod(0o700)
+        return self._state_dir
+
+    def _stored_directory(self) -> str | None:
+        with contextlib.suppress(EnvironmentFailure, OSError), files.opened(str(self._state_dir / "directory")) as descriptor:
+            return os.fsdecode(os.read(descriptor, _DIRECTORY_BYTES)) or None
+        return None
+
+
+def environment_of(context: ToolContext) -> LocalEnvironment:
+    """The environment of a call, as these tools need it.
+
+    Raises:
+        InternalError: The harness was put together with another one.
+    """
+    if not isinstance(context.environment, LocalEnvironment):
+        raise InternalError(f"these tools cannot act in a {type(context.environment).__name__}")
+    return context.environment
+
+
+async def in_thread(work: Callable[[], _T]) -> _T:
+    """What blocking `work` returns. A cancellation passes once the work has ended, so that none goes on behind an abort."""
+    future = asyncio.get_running_loop().run_in_executor(None, work)
+    try:
+        return await asyncio.shield(future)
+    except asyncio.CancelledError:
+        await asyncio.wait({future})
+        if not future.cancelled():
+            future.exception()  # looked at, so that it is not reported as lost
+        raise
+
+
+def _create_private(path: Path) -> int:
+    return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

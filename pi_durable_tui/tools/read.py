@@ -1,0 +1,119 @@
+"""The tool `read`: part of a text file, exactly as it is, within the limits of a result, saying how to go on (CASE-C7)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
+from pi_durable_tui.tools import files, text_file
+from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
+from pi_durable_tui.tools.result import cut_note, failed, note, succeeded, title
+from pi_durable_tui.tools.truncate import RESULT_BYTES, RESULT_LINES, head_within, line_count, size_text
+
+DESCRIPTION = f"""Read a text file. Gives the text exactly as it is in the file, without line numbers,
+so that it can be copied into edit.
+At most {RESULT_LINES:,} lines and {RESULT_BYTES // 1024} KiB at once.
+For more, go on with offset (and column, inside a very long line) as the note at the end says.
+A relative path starts at the current directory, which cd in bash changes. Directories and binary files are refused."""
+
+
+class ReadArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `read` is asked."""
+
+    path: Annotated[str, msgspec.Meta(description="The file, relative to the current directory or absolute.", min_length=1)]
+    offset: Annotated[int, msgspec.Meta(description="The line to start at, from 1.", ge=1)] = 1
+    limit: Annotated[int, msgspec.Meta(description="How many lines to read at most.", ge=1)] = RESULT_LINES
+    column: Annotated[int, msgspec.Meta(description="The character of the first line to start at, from 1. Only to go on inside a very long line.", ge=1)] = 1
+
+
+def read_tool() -> Tool:
+    """The tool, ready to be registered."""
+    return Tool(
+        name="read",
+        description=DESCRIPTION,
+        arguments=ReadArguments,
+        execute=_execute,
+        title=_title,
+        access="read",
+        replay="safe",
+    )
+
+
+def _title(arguments: ReadArguments) -> str:
+    lines = f" from line {arguments.offset}" if arguments.offset > 1 else ""
+    return title("read", arguments.path + lines)
+
+
+async def _execute(arguments: ReadArguments, context: ToolContext) -> ToolResult:
+    environment = environment_of(context)
+    return await in_thread(lambda: _read(arguments, environment))
+
+
+def _read(arguments: ReadArguments, environment: LocalEnvironment) -> ToolResult:
+    try:
+        path = environment.resolve(arguments.path)
+        size = files.size_bytes(path)
+        if size > files.WHOLE_BYTES:
+            return _read_large(arguments, path, size)
+        data = files.read_whole(path)
+    except EnvironmentFailure as error:
+        return failed(error.message)
+    if kind := text_file.kind_of_binary(data):
+        return _binary(path, kind, len(data))
+    environment.saw(path, files.digest(data))
+    if not data:
+        return succeeded("(The file is empty.)")
+    file = text_file.decode(data)
+    text = text_file.view(file.text).text
+    total = line_count(text)
+    start = _start_of_line(text, arguments.offset)
+    if start is None:
+        return failed(f"{path} has {total} lines; offset {arguments.offset} is past its end.")
+    if arguments.column > 1:
+        start += arguments.column - 1
+        if "\n" in text[start - arguments.column + 1 : start] or start >= len(text):
+            return failed(f"Line {arguments.offset} of {path} has fewer than {arguments.column} characters.")
+    spelled = () if file.encoding.startswith("utf") else note(f"{path} is not UTF-8; it was read as {file.encoding}.")
+    return _window(arguments, text[start:], more=False, total=f"{total:,}", remarks=spelled)
+
+
+def _read_large(arguments: ReadArguments, path: str, size: int) -> ToolResult:
+    part = files.read_part(path, line=arguments.offset, column=arguments.column, max_chars=RESULT_BYTES + 1)
+    if part is None:
+        return failed(f"{path} ({size_text(size)}) ends before line {arguments.offset}, column {arguments.column}.")
+    if kind := text_file.kind_of_binary(part.start) or ("\0" in part.text and "binary file"):
+        return _binary(path, kind, size)
+    return _window(arguments, part.text, more=part.more, total=f"many ({size_text(size)})", remarks=())
+
+
+def _window(arguments: ReadArguments, text: str, *, more: bool, total: str, remarks: tuple[Diagnostic, ...]) -> ToolResult:
+    """The part of `text`, which starts where was asked, that fits; and how to go on."""
+    shown = head_within(text, max_bytes=RESULT_BYTES, max_lines=min(arguments.limit, RESULT_LINES))
+    if len(shown) == len(text) and not more:
+        return succeeded(shown, diagnostics=remarks)
+    last = arguments.offset + line_count(shown) - 1
+    where = f"Lines {arguments.offset:,}-{last:,} of {total} are shown"
+    if shown.endswith("\n"):
+        return succeeded(shown, diagnostics=(*remarks, *cut_note(f"{where}. Go on with offset={last + 1}.")))
+    before = arguments.column if last == arguments.offset else 1
+    column = before + len(shown) - (shown.rfind("\n") + 1)
+    inside = f"Line {last:,} is very long and is shown up to character {column - 1:,}"
+    going_on = f"{inside}. Go on inside it with offset={last} column={column}, or after it with offset={last + 1}."
+    return succeeded(shown, diagnostics=(*remarks, *cut_note(f"{where}. {going_on}")))
+
+
+def _binary(path: str, kind: str, size: int) -> ToolResult:
+    article = "an" if kind[0] in "aeiou" else "a"
+    return failed(f"{path} is {article} {kind} ({size_text(size)}), not text. Use bash to look into it.")
+
+
+def _start_of_line(text: str, line: int) -> int | None:
+    position = 0
+    for _ in range(line - 1):
+        position = text.find("\n", position) + 1
+        if position == 0 or position == len(text):
+            return None
+    return position

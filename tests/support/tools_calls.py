@@ -1,0 +1,59 @@
+"""Calls tools the way the harness does: arguments through their schema, prepare, execute, what was shown and stored kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pi_durable_tui.clock import Clock, SystemClock
+from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
+from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.tools.catalog import all_tools
+from pi_durable_tui.tools.environment import LocalEnvironment
+
+
+class Workplace:
+    """A folder to work in, its environment, and the tools by name. A second one over the same folders is what a restart gives."""
+
+    def __init__(self, root: Path, *, clock: Clock | None = None, variables: dict[str, str] | None = None) -> None:
+        self.folder = root / "work"
+        self.state = root / "state"
+        self.folder.mkdir(exist_ok=True)
+        self.environment = LocalEnvironment(str(self.folder), self.state, clock or SystemClock(), variables)
+        self.tools: dict[str, Tool] = {tool.name: tool for tool in all_tools()}
+        self.output: list[str] = []
+        self.started: list[JsonObject] = []
+        self.calls = 0
+
+    def context(self, prepared: Any = None, call_id: str | None = None) -> ToolContext:
+        async def started(facts: JsonObject) -> None:
+            self.started.append(facts)
+
+        self.calls += 1
+        return ToolContext(
+            environment=self.environment, output=self.output.append, prepared=prepared, started=started, call_id=call_id or f"call{self.calls}"
+        )
+
+    async def call(self, name: str, **arguments: Any) -> ToolResult:
+        """Prepare and execute, as a call that nothing interrupts."""
+        tool = self.tools[name]
+        converted = msgspec.convert(arguments, tool.arguments)
+        context = self.context()
+        if tool.prepare is not None:
+            prepared = await tool.prepare(converted, context)
+            if isinstance(prepared, ToolResult):
+                return prepared
+            context = self.context(prepared, context.call_id)
+        return await tool.execute(converted, context)
+
+    async def reconcile(self, name: str, prepared: Any, *, call_id: str = "call1", **arguments: Any) -> Reconciled:
+        tool = self.tools[name]
+        assert tool.reconcile is not None
+        return await tool.reconcile(msgspec.convert(arguments, tool.arguments), self.context(prepared, call_id))
+
+
+def text_of(result: ToolResult) -> str:
+    """What the model reads of a result."""
+    return "\n".join(part.text for part in result.content if not hasattr(part, "data"))
