@@ -106,18 +106,14 @@ class LiteLlmGateway:
         reader = asyncio.ensure_future(read(library, arguments, items, has_price=has_price(entry)))
         deadline_ms = None if bounds.total_ms is None else self._clock.monotonic_ms() + bounds.total_ms
         try:
-            while True:
-                item = await self._next(items, bounds, deadline_ms, is_over=assembly.has_finish_reason)
-                if isinstance(item, Piece):
-                    for event in assembly.feed(item.value):
-                        yield event
-                else:
-                    for event in self._ending(item, assembly):
-                        yield event
-                    return
+            while isinstance(item := await self._next(items, bounds, deadline_ms, is_over=assembly.has_finish_reason), Piece):
+                for event in assembly.feed(item.value):
+                    yield event
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
+        for event in self._ending(item, assembly):  # the connection is closed by now, whether or not the consumer comes back
+            yield event
 
     def _ending(self, item: End | ModelFailed | Exception, assembly: Assembly) -> list[ModelEvent]:
         """The last events. Once the finish reason is there the answer is complete, however the connection ends."""
@@ -232,7 +228,7 @@ def _load() -> Library:
 
 
 async def _first_use(library: Library) -> None:
-    import openai
+    import openai  # noqa: PLC0415 - comes with litellm, and is as slow
 
     _ = openai.AsyncOpenAI(api_key="none").chat.completions
     said = await library.acompletion(model="openai/none", api_key="none", messages=[{"role": "user", "content": "-"}], stream=True, mock_response="-")
