@@ -45,6 +45,11 @@ def test_help_is_told_without_loading_the_app_or_the_model_library():
     assert names.isdisjoint(SLOW)
 
 
+def test_the_command_line_is_loaded_without_the_app_and_the_model_library():
+    _, names = loaded("; ".join(f"import {module_name(path)}" for path in modules(PACKAGE / "cli")))
+    assert names.isdisjoint(SLOW)
+
+
 @pytest.mark.rule("FB-2")
 def test_the_durable_core_loads_no_user_interface_and_no_model_library():
     core = [module_name(path) for layer in ("records", "storage", "session", "harness") for path in modules(PACKAGE / layer)]

@@ -45,21 +45,6 @@ def test_one_module_imports_litellm_and_only_inside_functions():
     assert list(users.values()) == [[]]
 
 
-def test_the_app_is_imported_by_the_command_line_only_inside_functions():
-    early = [f"{name(path)}:{node.lineno}" for path in modules(PACKAGE / "cli") for node in tree(path).body if _names_the_app(node)]
-    assert early == []
-
-
-def _names_the_app(node: ast.stmt) -> bool:
-    match node:
-        case ast.Import():
-            return any(alias.name.startswith("pi_durable_tui.tui") for alias in node.names)
-        case ast.ImportFrom(module=str(module)):
-            return module.startswith("pi_durable_tui.tui")
-        case _:
-            return False
-
-
 def test_every_package_of_ours_is_a_layer_and_has_an_init_file():
     folders = {path.parent for path in modules(PACKAGE)}
     assert [name(folder) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
