@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pi_durable_tui.errors import InternalError
+from pi_durable_tui.errors import StoreCorrupt
 from pi_durable_tui.records.commit import Batch, Commit, Priority
-from pi_durable_tui.records.document import Address
 from pi_durable_tui.records.entry import StoredEntry
-from pi_durable_tui.session.documents import DocumentCache, DocumentStep, retirement
+from pi_durable_tui.session.documents import DocumentCache, DocumentStep, retirement, title_of
 from pi_durable_tui.session.transaction import Work
 from pi_durable_tui.storage.port import Storage
 
@@ -69,12 +68,8 @@ async def _retirements(work: Work, storage: Storage, documents: DocumentCache) -
     steps: list[DocumentStep] = []
     for scope, scope_id in work.retired:
         for stored in await storage.documents(scope, scope_id):
-            steps.append(await _retirement(stored.address, documents))  # noqa: PERF401 - each step waits for the store
+            committed = await documents.load(stored.address)
+            if committed is None:
+                raise StoreCorrupt(storage.name, where=f"document {stored.id}", what=f"{title_of(stored.address)} is listed and has no value")
+            steps.append(retirement(stored.address, committed))
     return steps
-
-
-async def _retirement(address: Address, documents: DocumentCache) -> DocumentStep:
-    committed = await documents.load(address)
-    if committed is None:
-        raise InternalError(f"the document {address} is stored and cannot be loaded")
-    return retirement(address, committed)

@@ -19,7 +19,9 @@ async def test_work_runs_one_piece_after_another_in_the_order_of_admission() -> 
         story.append(f"{name} ends")
         return name
 
-    results = await asyncio.gather(*(line.run(lambda name=name, turns=turns: piece(name, turns), what="Work") for name, turns in [("a", 3), ("b", 0), ("c", 1)]))
+    results = await asyncio.gather(
+        *(line.run(lambda name=name, turns=turns: piece(name, turns), what="Work") for name, turns in [("a", 3), ("b", 0), ("c", 1)])
+    )
     assert results == ["a", "b", "c"]
     assert story == ["a starts", "a ends", "b starts", "b ends", "c starts", "c ends"]
 
