@@ -1,0 +1,250 @@
+"""The one way between the screen and the harness, which runs on a thread and event loop of its own (rules OB-2, TU-10).
+
+Towards the screen: views are handed over with at most one call pending, and a view that a newer one has overtaken is skipped, so
+a slow screen delays no commit and a busy stream delays no key. Towards the harness: commands run on its loop; what goes wrong
+comes back as a problem to show. Nothing is drawn here, and nothing is shown that did not come out of a commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.errors import InternalError, PidurableError
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.tui.rows import Notice
+
+T = TypeVar("T")
+
+FRAME_MS = 33
+DRAFT_MS = 100
+OLDER_ENTRIES = 200
+
+
+class FramePort(Protocol):
+    """What a watch delivers."""
+
+    @property
+    def view(self) -> ConversationView: ...
+
+
+class ConversationPort(Protocol):
+    """What the bridge needs of a conversation; `harness.conversation.Conversation` is one."""
+
+    @property
+    def id(self) -> int: ...
+
+    async def submit(self, content: str, *, mode: Literal["followUp", "steer"] = "followUp") -> Submission: ...
+
+    async def withdraw(self, submission_id: int) -> Literal["withdrawn", "already_placed", "settled"]: ...
+
+    async def abort(self) -> tuple[Submission, ...]: ...
+
+    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None: ...
+
+    async def set_agent(self, **changes: object) -> Agent: ...
+
+    async def save_draft(self, text: str, cursor: int) -> None: ...
+
+    def watch(self) -> AsyncIterator[FramePort]: ...
+
+    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A harness that is open and a conversation to show.
+
+    Attributes:
+        loop: The harness's event loop, running on a thread of its own.
+        conversation: The one to show first.
+        new_conversation: Makes another one with the given agent; runs on `loop`.
+        resume: Starts the work that is waiting; called once the first view is on the screen; runs on `loop`.
+        seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
+        notices: What else to say at the start.
+    """
+
+    loop: asyncio.AbstractEventLoop
+    conversation: ConversationPort
+    new_conversation: Callable[[Agent], Coroutine[Any, Any, ConversationPort]]
+    resume: Callable[[], Coroutine[Any, Any, None]]
+    seam: str = ""
+    notices: tuple[Notice, ...] = ()
+
+
+class Bridge:
+    """See the module. All methods are called on the screen's loop.
+
+    Args:
+        on_view: Gets each view that is to be shown, in the order of commits.
+        on_problem: Gets what a command or the watch met.
+    """
+
+    def __init__(self, opened: Opened, *, clock: Clock, on_view: Callable[[ConversationView], None], on_problem: Callable[[PidurableError], None]) -> None:
+        self._opened = opened
+        self._conversation = opened.conversation
+        self._clock = clock
+        self._on_view = on_view
+        self._on_problem = on_problem
+        self._screen = asyncio.get_running_loop()
+        self._arrived = asyncio.Event()
+        self._is_call_pending = False
+        self._newest: ConversationView | None = None
+        self._draft: tuple[str, int] | None = None  # what shall be stored
+        self._stored_draft: tuple[str, int] | None = None  # what is
+        self._submits: set[asyncio.Task[bool]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._drafting: asyncio.Task[bool] | None = None
+        self._is_resumed = False
+        self._following = self._start_following()
+        self._consuming = asyncio.create_task(self._consume())
+
+    def submit(self, text: str, *, mode: Literal["followUp", "steer"]) -> asyncio.Task[bool]:
+        """Hand in a message and empty the draft. The task's result is True once it is stored."""
+        self._draft = self._stored_draft = ("", 0)
+        task = self._run(self._submit(text, mode))
+        self._submits.add(task)
+        task.add_done_callback(self._submits.discard)
+        return task
+
+    async def abort(self) -> tuple[Submission, ...]:
+        """Stop the run; returns, once nothing runs any more, the queued messages that were withdrawn, oldest first."""
+        try:
+            return await self._call(self._conversation.abort())
+        except PidurableError as problem:
+            self._on_problem(problem)
+            return ()
+
+    def take_back(self, submission_id: int) -> asyncio.Task[bool]:
+        """Withdraw a queued message; False when it was too late."""
+        return self._run(self._take_back(submission_id))
+
+    def answer(self, question_id: int, decision: Literal["allow", "deny"]) -> asyncio.Task[bool]:
+        """Answer an open question in the name of the person at the terminal."""
+        return self._run(self._call(self._conversation.answer(question_id, decision, by="terminal")))
+
+    def set_agent(self, **changes: object) -> asyncio.Task[bool]:
+        """Change the conversation's agent."""
+        return self._run(self._call(self._conversation.set_agent(**changes)))
+
+    def save_draft(self, text: str, cursor: int) -> None:
+        """Store what stands in the composer: at once, then at most every DRAFT_MS (rule TU-10). The newest text always gets stored."""
+        self._draft = (text, cursor)
+        if self._drafting is None or self._drafting.done():
+            self._drafting = self._run(self._save_drafts())
+
+    async def older(self, before: int) -> tuple[StoredEntry, ...]:
+        """Up to OLDER_ENTRIES entries before `before`, ids growing; none on a problem, which is told."""
+        try:
+            return await self._call(self._conversation.entries(before=before, limit=OLDER_ENTRIES))
+        except PidurableError as problem:
+            self._on_problem(problem)
+            return ()
+
+    async def new_conversation(self, agent: Agent) -> bool:
+        """Show a new conversation from now on; on a problem, which is told, the old one stays."""
+        try:
+            conversation = await self._call(self._opened.new_conversation(agent))
+        except PidurableError as problem:
+            self._on_problem(problem)
+            return False
+        await self._flush_draft()
+        self._following.cancel()
+        self._conversation, self._newest = conversation, None
+        self._following = self._start_following()
+        return True
+
+    async def close(self) -> None:
+        """Wait for what was sent, store the draft, then stop listening. The harness stays open: whoever opened it closes it."""
+        await asyncio.gather(*self._submits)
+        await self._flush_draft()
+        self._following.cancel()
+        for task in (self._consuming, *self._tasks):
+            task.cancel()
+        await asyncio.gather(self._consuming, *self._tasks, return_exceptions=True)
+
+    # ------------------------------------------------------------------------------------------- on the harness's thread
+
+    def _start_following(self) -> Future[None]:
+        return asyncio.run_coroutine_threadsafe(self._follow(self._conversation), self._opened.loop)
+
+    async def _follow(self, conversation: ConversationPort) -> None:
+        try:
+            async for frame in conversation.watch():
+                if conversation is not self._conversation:
+                    return
+                self._newest = frame.view
+                if not self._is_call_pending:
+                    self._is_call_pending = True
+                    self._screen.call_soon_threadsafe(self._arrive)
+        except PidurableError as problem:
+            self._screen.call_soon_threadsafe(self._on_problem, problem)
+        except Exception as problem:  # noqa: BLE001 - a dead watch would leave a screen that looks alive; it must be told
+            self._screen.call_soon_threadsafe(self._on_problem, InternalError(f"the watch of the conversation ended: {problem!r}"))
+
+    # -------------------------------------------------------------------------------------------- on the screen's thread
+
+    def _arrive(self) -> None:
+        # The mark goes first: a view set after this line finds it gone and calls again, one set before is read by _consume.
+        self._is_call_pending = False
+        self._arrived.set()
+
+    async def _consume(self) -> None:
+        shown: ConversationView | None = None
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            view = self._newest
+            if view is None or view is shown or view.conversation.id != self._conversation.id:
+                continue
+            shown = view
+            started_ms = self._clock.monotonic_ms()
+            self._on_view(view)
+            spent_ms = self._clock.monotonic_ms() - started_ms
+            if not self._is_resumed:
+                self._is_resumed = True
+                self._run(self._call(self._opened.resume()))
+            # Drawing may take at most a third of the time, so that keys are read in between.
+            await self._clock.sleep_ms(max(FRAME_MS, 2 * spent_ms))
+
+    async def _call(self, work: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._opened.loop))
+
+    async def _submit(self, text: str, mode: Literal["followUp", "steer"]) -> None:
+        await self._call(self._conversation.submit(text, mode=mode))
+        # Killed between the two, the composer opens with what was already sent: seen by the person, and nothing is lost.
+        await self._call(self._conversation.save_draft(*(self._draft or ("", 0))))
+
+    async def _take_back(self, submission_id: int) -> bool:
+        return await self._call(self._conversation.withdraw(submission_id)) == "withdrawn"
+
+    async def _save_drafts(self) -> None:
+        while (draft := self._draft) is not None and draft != self._stored_draft:
+            await self._call(self._conversation.save_draft(*draft))
+            self._stored_draft = draft
+            await self._clock.sleep_ms(DRAFT_MS)
+
+    async def _flush_draft(self) -> None:
+        if self._draft is not None and self._draft != self._stored_draft:
+            await self._run(self._call(self._conversation.save_draft(*self._draft)))
+        self._draft = self._stored_draft = None
+
+    def _run(self, work: Awaitable[object]) -> asyncio.Task[bool]:
+        task = asyncio.create_task(self._told(work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _told(self, work: Awaitable[object]) -> bool:
+        try:
+            return await work is not False
+        except PidurableError as problem:
+            self._on_problem(problem)
+            return False

@@ -1,0 +1,41 @@
+"""Every key of the app, as one table: what is bound and what the help shows (terminal.md, "Keys"). Data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One binding.
+
+    Attributes:
+        keys: Names of the keys, comma-separated, as the terminal library spells them.
+        shown: The keys as people write them.
+        action: The app's action; "" for what the composer does by itself.
+        help: What it does.
+    """
+
+    keys: str
+    shown: str
+    action: str
+    help: str
+
+
+KEYS: tuple[Key, ...] = (
+    Key(keys="enter", shown="Enter", action="", help="send; while the agent works: steer it"),
+    Key(keys="shift+enter,ctrl+j", shown="Shift+Enter, Ctrl+J", action="", help="new line"),
+    Key(keys="alt+enter", shown="Alt+Enter", action="queue", help="queue as a follow-up, for after the run"),
+    Key(keys="alt+up", shown="Alt+Up", action="take_back", help="take the newest queued message back"),
+    Key(keys="up,down", shown="Up, Down", action="", help="at the first or last line: what was sent before"),
+    Key(keys="escape", shown="Esc", action="stop", help="stop what runs"),
+    Key(keys="ctrl+c", shown="Ctrl+C", action="clear_or_quit", help="clear the line; twice: quit"),
+    Key(keys="ctrl+d", shown="Ctrl+D", action="end_of_input", help="quit when nothing is typed"),
+    Key(keys="ctrl+z", shown="Ctrl+Z", action="suspend_process", help="suspend; the shell's fg comes back"),
+    Key(keys="ctrl+o", shown="Ctrl+O", action="unfold", help="unfold all tools and thinking, or fold them"),
+    Key(keys="shift+tab", shown="Shift+Tab", action="next_approval", help="next approval mode"),
+    Key(keys="pageup", shown="PageUp", action="page(-1)", help="scroll up"),
+    Key(keys="pagedown", shown="PageDown", action="page(1)", help="scroll down"),
+    Key(keys="ctrl+home", shown="Ctrl+Home", action="go_start", help="to the first line"),
+    Key(keys="ctrl+end", shown="Ctrl+End", action="go_end", help="to the last line, and follow"),
+)

@@ -1,0 +1,337 @@
+"""Markdown to styled lines, one block at a time (rule TU-2). PURE: text in, lines out.
+
+`split_blocks` cuts a text into blocks that can be drawn one by one: a paragraph, a heading, a fence, a table, one item of a
+list. All but the last block of a growing text are final, so `MarkdownStream` draws each of them once and only the last again
+and again; of an open fence it draws all but the last lines once. HTML is shown as the text it is; nothing here is ever
+fetched, and a link shows where it leads (rule SA-4).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from pi_durable_tui.tui.palette import Palette
+from pi_durable_tui.tui.syntax import highlight
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_OPEN_BLOCK_CHARS = 6_000
+MIN_CELLS = 4  # narrower than this nothing is wrapped: the widest character needs two, a list marker two more
+_FENCE_CHUNK_LINES = 40
+_FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
+_ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])( +|$)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """A piece of Markdown that can be drawn by itself. `gap`: a blank line stands before it."""
+
+    text: str
+    gap: bool
+    is_open_fence: bool = False
+
+
+def split_blocks(text: str) -> list[Block]:
+    """The blocks of `text` in order; joined (with the blank lines between them) they are the text. Empty text has none.
+
+    An item of a list is a block with all that is indented below it. A fence ends at its closing line only; a paragraph longer
+    than MAX_OPEN_BLOCK_CHARS is cut at a line end, so that no open block grows without bound.
+    """
+    return [Block(text=text[start:end].rstrip("\n"), gap=gap, is_open_fence=is_open) for start, end, gap, is_open in _spans(text)]
+
+
+def _spans(text: str) -> Iterator[tuple[int, int, bool, bool]]:
+    """(start, end, gap, is_open_fence) of each block."""
+    start: int | None = None
+    fence = ""
+    in_item = gap = blank = False
+    position = 0
+    for line in text.splitlines(keepends=True) if text else ():
+        body = line.rstrip("\n")
+        is_blank = not body.strip()
+        if fence:
+            if body.strip().startswith(fence) and not body.strip().strip(fence[0]):
+                fence = ""
+                if not in_item and start is not None:
+                    yield start, position + len(line), gap, False
+                    start, blank, gap = None, False, False
+        elif is_blank:
+            blank = True
+        else:
+            opened, item, is_indented = _FENCE.match(body), _ITEM.match(body), body.startswith("  ")
+            continues = start is not None and _continues(in_item=in_item, blank=blank, item=bool(item), indented=is_indented, fence=bool(opened))
+            if start is not None and position - start > MAX_OPEN_BLOCK_CHARS and not in_item:
+                continues = False
+            if not continues:
+                if start is not None:
+                    yield start, position, gap, False
+                gap = blank and position > 0
+                start, in_item = position, item is not None
+            blank = False
+            if opened:
+                fence = opened[2]
+        position += len(line)
+    if start is not None:
+        yield start, position, gap, bool(fence) and not in_item
+
+
+def _continues(*, in_item: bool, blank: bool, item: bool, indented: bool, fence: bool) -> bool:
+    """Whether a line belongs to the block before it."""
+    if in_item:
+        return indented or not (item or blank or fence)
+    return not (blank or item or fence)
+
+
+class MarkdownPainter:
+    """Draws blocks for one width and palette.
+
+    Args:
+        width: Cells per line, at least 1.
+        console: Only asked how text wraps; nothing is printed to it.
+    """
+
+    def __init__(self, *, width: int, palette: Palette, console: Console) -> None:
+        self.width = max(MIN_CELLS, width)
+        self.palette = palette
+        self._console = console
+        self._text = palette.style(palette.text)
+
+    @cached_property
+    def _parser(self) -> MarkdownIt:
+        # Imported at the first answer drawn, not at start: an empty chat needs no parser for its first paint.
+        from markdown_it import MarkdownIt
+
+        return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+
+    def block(self, block: Block) -> list[Text]:
+        """The lines of one block, its gap included."""
+        lines = [Text("", end="")] if block.gap else []
+        if block.is_open_fence:
+            first, _, code = block.text.partition("\n")
+            return lines + self.code(code, _language(first), self.width)
+        return lines + self._tokens(self._parser.parse(block.text), self.width)
+
+    def code(self, code: str, language: str, width: int) -> list[Text]:
+        """Lines of code behind a thin rule; long lines wrap, nothing is cut off."""
+        bar = self.palette.style(self.palette.faint)
+        result: list[Text] = []
+        for line in highlight(code, language, self.palette, base=self._text):
+            for part in self.wrap(line, width - 2):
+                result.append(Text.assemble(("▏ ", bar), part, end=""))
+        return result
+
+    def wrap(self, text: Text, width: int) -> list[Text]:
+        """`text` in lines of at most `width` cells; at least one line."""
+        width = max(MIN_CELLS, width)
+        if text.cell_len <= width and "\n" not in text.plain:
+            return [text]
+        return list(text.wrap(self._console, width, overflow="fold", tab_size=4)) or [Text("", end="")]
+
+    def _tokens(self, tokens: list[Token], width: int) -> list[Text]:
+        result: list[Text] = []
+        position = 0
+        while position < len(tokens):
+            end = _closing(tokens, position)
+            lines = self._token(tokens[position], tokens[position + 1 : end], width)
+            if result and lines and tokens[position].type != "list_item_open" and not tokens[position].hidden and not _is_list(tokens[position]):
+                result.append(Text("", end=""))
+            result += lines
+            position = end + 1
+        return result
+
+    def _token(self, token: Token, inner: list[Token], width: int) -> list[Text]:
+        palette = self.palette
+        match token.type:
+            case "paragraph_open" | "inline":
+                return self.wrap(self._inline(inner[0] if inner else token, self._text), width)
+            case "heading_open":
+                color = palette.accent if token.tag in ("h1", "h2") else palette.text
+                return self.wrap(self._inline(inner[0], palette.style(color, bold=True)), width)
+            case "fence" | "code_block":
+                return self.code(token.content, _language(token.info), width)
+            case "bullet_list_open" | "ordered_list_open":
+                return self._list(token, inner, width)
+            case "blockquote_open":
+                return self._prefixed(self._tokens(inner, width - 2), "┃ ", "┃ ", palette.style(palette.faint), style=palette.style(palette.muted))
+            case "table_open":
+                return self._table(inner, width)
+            case "hr":
+                return [Text("─" * min(width, 40), palette.style(palette.faint), end="")]
+            case _:
+                return self.wrap(Text(token.content.rstrip("\n"), self._text, end=""), width) if token.content else []
+
+    def _list(self, token: Token, inner: list[Token], width: int) -> list[Text]:
+        result: list[Text] = []
+        position, number = 0, int(token.attrs.get("start", 1))
+        while position < len(inner):
+            end = _closing(inner, position)
+            marker = "• " if token.type == "bullet_list_open" else f"{number}. "
+            lines = self._tokens(inner[position + 1 : end], width - len(marker)) or [Text("", end="")]
+            result += self._prefixed(lines, marker, " " * len(marker), self.palette.style(self.palette.muted))
+            position, number = end + 1, number + 1
+        return result
+
+    def _prefixed(self, lines: list[Text], first: str, other: str, prefix_style: Style, *, style: Style | None = None) -> list[Text]:
+        result: list[Text] = []
+        for index, line in enumerate(lines):
+            if style is not None:
+                line = Text.assemble(line, style=style, end="")  # noqa: PLW2901 - the same line, coloured
+            result.append(Text.assemble((first if index == 0 else other, prefix_style), line, end=""))
+        return result
+
+    def _inline(self, token: Token, base: Style) -> Text:
+        palette = self.palette
+        text = Text("", base, end="")
+        stack: list[tuple[str, int, str]] = []
+        for child in token.children or ():
+            match child.type:
+                case "text":
+                    text.append(child.content)
+                case "code_inline":
+                    text.append(child.content, palette.style(palette.string))
+                case "softbreak" | "hardbreak":
+                    text.append("\n")
+                case "image":
+                    text.append(f"{child.content or 'image'} ({child.attrs.get('src', '')})", palette.style(palette.muted))
+                case "em_open" | "strong_open" | "s_open" | "link_open":
+                    stack.append((child.type, len(text), str(child.attrs.get("href", ""))))
+                case "em_close" | "strong_close" | "s_close" | "link_close":
+                    kind, start, target = stack.pop()
+                    self._close_span(text, kind, start, target)
+                case _:
+                    text.append(child.content)
+        return text
+
+    def _close_span(self, text: Text, kind: str, start: int, target: str) -> None:
+        match kind:
+            case "em_open":
+                text.stylize(Style(italic=True), start)
+            case "strong_open":
+                text.stylize(Style(bold=True), start)
+            case "s_open":
+                text.stylize(Style(strike=True), start)
+            case _:
+                shown = text.plain[start:]
+                text.stylize(self.palette.style(self.palette.accent), start)
+                if target and target not in (shown, f"mailto:{shown}"):
+                    text.append(f" ({target})", self.palette.style(self.palette.muted))
+
+    def _table(self, inner: list[Token], width: int) -> list[Text]:
+        from rich.box import SIMPLE_HEAD
+        from rich.table import Table
+
+        rows: list[list[tuple[Text, str]]] = []
+        header = self.palette.style(self.palette.text, bold=True)
+        for position, token in enumerate(inner):
+            if token.type == "tr_open":
+                rows.append([])
+            elif token.type in ("th_open", "td_open"):
+                cell = self._inline(inner[position + 1], header if token.type == "th_open" else self._text)
+                rows[-1].append((cell, str(token.attrs.get("style", "")).removeprefix("text-align:") or "left"))
+        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style=self.palette.style(self.palette.faint))
+        for cell, justify in rows[0] if rows else ():
+            table.add_column(cell, justify=justify, overflow="fold")  # pyright: ignore[reportArgumentType] - one of left, center, right
+        for row in rows[1:]:
+            table.add_row(*(cell for cell, _ in row))
+        options = self._console.options.update(width=width, height=None)
+        lines = self._console.render_lines(table, options, pad=False)
+        return [Text.assemble(*((segment.text, segment.style or "") for segment in line if not segment.control), end="") for line in lines]
+
+
+class MarkdownStream:
+    """The lines of a text that grows at its end; what is final is drawn once.
+
+    `lines` holds all lines as of the last `show`. Texts that do not continue the one before start anew.
+    """
+
+    def __init__(self, painter: MarkdownPainter) -> None:
+        self._painter = painter
+        self._restart()
+
+    def _restart(self) -> None:
+        self.lines: list[Text] = []
+        self._text = ""
+        self._frozen_chars = 0
+        self._frozen_lines = 0
+        self._gap = False  # a blank line stands before the first block that is not frozen
+        self._in_fence = False
+        self._fence_drawn = 0  # lines up to here hold what of the open fence is drawn for good
+        self._fence_done = 0  # lines of code that those are
+
+    def show(self, text: str) -> int:
+        """Draw `text`.
+
+        Returns:
+            The index of the first line that may differ from before; everything ahead of it is unchanged.
+        """
+        if not text.startswith(self._text):
+            self._restart()
+        self._text = text
+        kept = self._frozen_lines
+        tail = text[self._frozen_chars :]
+        spans = list(_spans(tail))
+        if not self._in_fence:
+            del self.lines[self._frozen_lines :]
+        for index, (start, end, gap, is_open) in enumerate(spans):
+            block = Block(text=tail[start:end].rstrip("\n"), gap=gap or (index == 0 and self._gap), is_open_fence=is_open)
+            if is_open:
+                return min(kept, self._show_fence(block)) if not self._in_fence else self._show_fence(block)
+            if self._in_fence:
+                del self.lines[self._frozen_lines :]
+                self._in_fence = False
+            self.lines += self._painter.block(block)
+            # A line that is still growing may yet join the block before it ("-" becoming "---"); only a whole one ends a block.
+            if index < len(spans) - 1 and "\n" in tail[spans[index + 1][0] :]:
+                self._frozen_chars, self._frozen_lines, self._gap = len(text) - len(tail) + end, len(self.lines), spans[index + 1][2]
+        return kept
+
+    def _show_fence(self, block: Block) -> int:
+        """All but the last chunk of an open fence is drawn once; the whole is drawn anew when it closes."""
+        first, _, code = block.text.partition("\n")
+        code_lines = code.split("\n")
+        if not self._in_fence:
+            del self.lines[self._frozen_lines :]
+            if block.gap:
+                self.lines.append(Text("", end=""))
+            self._in_fence, self._fence_drawn, self._fence_done = True, len(self.lines), 0
+        del self.lines[self._fence_drawn :]
+        changed = self._fence_drawn
+        language = _language(first)
+        while len(code_lines) - self._fence_done > 2 * _FENCE_CHUNK_LINES:
+            chunk = code_lines[self._fence_done : self._fence_done + _FENCE_CHUNK_LINES]
+            self.lines += self._painter.code("\n".join(chunk), language, self._painter.width)
+            self._fence_done += _FENCE_CHUNK_LINES
+            self._fence_drawn = len(self.lines)
+        self.lines += self._painter.code("\n".join(code_lines[self._fence_done :]), language, self._painter.width)
+        return changed
+
+
+def _closing(tokens: list[Token], position: int) -> int:
+    """Index of the token that closes the one at `position`; itself for a leaf."""
+    if tokens[position].nesting != 1:
+        return position
+    level = tokens[position].level
+    for index in range(position + 1, len(tokens)):
+        if tokens[index].level == level and tokens[index].nesting == -1:
+            return index
+    return len(tokens) - 1
+
+
+def _is_list(token: Token) -> bool:
+    return token.type in ("bullet_list_open", "ordered_list_open")
+
+
+def _language(info: str) -> str:
+    found = _FENCE.match(info)
+    word = found[3] if found else info.split(maxsplit=1)[0] if info.strip() else ""
+    return word.lower()

@@ -1,0 +1,224 @@
+"""Rows as lines of a given width: what each kind of row looks like (rules TU-5, TU-6, SA-3). PURE: a row in, lines out.
+
+The first two cells of every line are ours: a mark or nothing. Foreign text starts behind them, so it can never draw a border
+of ours. What a row shows when it is folded, and when not, is decided here too.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import assert_never
+
+from rich.console import Console
+from rich.text import Text
+
+from pi_durable_tui.tui.diff import diff_lines
+from pi_durable_tui.tui.markdown import MarkdownPainter, MarkdownStream, split_blocks
+from pi_durable_tui.tui.palette import Palette
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, ToolRow, ToolStatus, UserRow
+
+MARGIN_CELLS = 2
+MAX_TEXT_CELLS = 116
+_FOLDED_DIFF_LINES = 14
+_FOLDED_FAILURE_LINES = 8
+_TAIL_LINES = 5
+_UNFOLDED_LINES = 400
+
+_STATUS_MARKS: dict[ToolStatus, str] = {"pending": "○", "asking": "?", "running": "◐", "done": "✓", "failed": "✗", "interrupted": "!", "stopped": "■"}
+
+
+def new_console() -> Console:
+    """A console that prints nowhere: the text library asks it how to wrap."""
+    return Console(file=io.StringIO(), width=80, color_system="truecolor", legacy_windows=False, force_terminal=True, markup=False, emoji=False, highlight=False)
+
+
+def estimate_lines(row: Row, width: int) -> int:
+    """About how many lines `row` takes, without drawing it; at least 1. Cheap: used for what is far from the visible part."""
+    room = max(8, min(width, MAX_TEXT_CELLS) - 2 * MARGIN_CELLS)
+    match row:
+        case UserRow() | AnswerRow():
+            return row.text.count("\n") + len(row.text) // room + 2
+        case ToolRow():
+            diff = min(row.diff.count("\n") + 1, _FOLDED_DIFF_LINES) if row.diff else 0
+            return 1 + diff + (3 if row.status == "failed" else 0)
+        case ThinkingRow() | RetryRow() | MarkRow():
+            return 2
+        case _:
+            assert_never(row)
+
+
+class Painter:
+    """Draws rows for one width and palette; each drawn row ends without a blank line and begins with its own gap.
+
+    Args:
+        width: Cells of the whole line, margins included.
+    """
+
+    def __init__(self, *, width: int, palette: Palette) -> None:
+        self.width = max(8, width)
+        self.palette = palette
+        self.console = new_console()
+        self._room = min(self.width, MAX_TEXT_CELLS) - 2 * MARGIN_CELLS
+        self._markdown = MarkdownPainter(width=self._room, palette=palette, console=self.console)
+
+    def stream(self) -> MarkdownStream:
+        """A new stream for an open answer; its lines have no margin yet."""
+        return MarkdownStream(self._markdown)
+
+    def lines(self, row: Row, *, unfolded: bool, now_ms: int = 0) -> list[Text]:
+        """The lines of `row`.
+
+        Args:
+            unfolded: Show all of it.
+            now_ms: Wall clock, for work that is still going on.
+        """
+        match row:
+            case UserRow():
+                return self._user(row)
+            case AnswerRow():
+                return [Text("", end=""), *self.indented([line for block in split_blocks(row.text) for line in self._markdown.block(block)])]
+            case ThinkingRow():
+                return self._thinking(row, unfolded=unfolded)
+            case ToolRow():
+                return self._tool(row, unfolded=unfolded, now_ms=now_ms)
+            case RetryRow():
+                left_s = max(0, -(-(row.until_ms - now_ms) // 1000))
+                return [Text("", end=""), self._line("↻", self.palette.warn, f"Attempt {row.attempt} failed: {row.reason}. Next one in {left_s} s")]
+            case MarkRow():
+                return self._mark(row)
+            case _:
+                assert_never(row)
+
+    def indented(self, lines: Sequence[Text]) -> list[Text]:
+        """The lines behind the margin."""
+        return [Text.assemble(" " * MARGIN_CELLS, line, end="") for line in lines]
+
+    def _user(self, row: UserRow) -> list[Text]:
+        palette = self.palette
+        body = self._markdown.wrap(Text(row.text.strip("\n"), palette.style(palette.text, bold=True), end=""), self._room)
+        lines = [Text("", end="")]
+        for index, part in enumerate(body):
+            line = Text.assemble(("❯ " if index == 0 else "  ", palette.style(palette.accent, bold=True)), part, end="")
+            line.append(" " * max(0, self.width - line.cell_len))
+            line.stylize(palette.style(on=palette.raised))
+            lines.append(line)
+        return lines
+
+    def _thinking(self, row: ThinkingRow, *, unfolded: bool) -> list[Text]:
+        style = self.palette.style(self.palette.muted, italic=True)
+        text = row.text.strip()
+        if unfolded:
+            body = self._markdown.wrap(Text(text, style, end=""), self._room)
+            return [Text("", end=""), *(Text.assemble(("∴ " if index == 0 else "  ", style), part, end="") for index, part in enumerate(body))]
+        shown = text.rpartition("\n")[2] if row.is_open else text.partition("\n")[0]
+        return [Text("", end=""), self._cut(Text.assemble(("∴ ", style), (shown, style), end=""), self._room + MARGIN_CELLS)]
+
+    def _tool(self, row: ToolRow, *, unfolded: bool, now_ms: int) -> list[Text]:
+        result = [self._tool_line(row, now_ms)]
+        if row.diff:
+            result += self._diff(row, unfolded=unfolded)
+        result += self._tool_output(row, unfolded=unfolded)
+        if row.status in ("failed", "interrupted", "stopped") or unfolded:
+            tone = self.palette.warn if row.status != "failed" else self.palette.bad
+            result += [Text.assemble(" " * 4, self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks]
+        return [Text("", end=""), *result] if len(result) > 1 else result
+
+    def _tool_line(self, row: ToolRow, now_ms: int) -> Text:
+        palette = self.palette
+        colors = {"done": palette.good, "failed": palette.bad, "interrupted": palette.warn, "stopped": palette.warn, "asking": palette.warn}
+        color = colors.get(row.status, palette.accent)
+        facts = Text(" · ".join(_facts(row, now_ms)), palette.style(palette.muted if row.status != "failed" else palette.bad), end="")
+        head = Text.assemble((f"{_STATUS_MARKS[row.status]} ", palette.style(color, bold=True)), (row.name, palette.style(palette.text, bold=True)), end="")
+        title = row.title.removeprefix(row.name).strip() or ""
+        room = min(self.width, MAX_TEXT_CELLS) - MARGIN_CELLS - head.cell_len - facts.cell_len - 4
+        head.append("  ")
+        head.append_text(self._cut(Text(title, palette.style(palette.text), end=""), max(1, room)))
+        head.append("  ")
+        return head.append_text(facts)
+
+    def _diff(self, row: ToolRow, *, unfolded: bool) -> list[Text]:
+        lines = diff_lines(row.diff, path=row.path, width=min(self.width, MAX_TEXT_CELLS) - 4, palette=self.palette)
+        shown = lines if unfolded or len(lines) <= _FOLDED_DIFF_LINES + 1 else lines[:_FOLDED_DIFF_LINES]
+        result = [Text.assemble("  ", line, end="") for line in shown]
+        if len(shown) < len(lines):
+            result.append(self._faint(f"… {len(lines) - len(shown)} more lines (Ctrl+O)"))
+        elif row.is_diff_cut:
+            result.append(self._faint("… the change is longer than what is kept of it"))
+        return result
+
+    def _tool_output(self, row: ToolRow, *, unfolded: bool) -> list[Text]:
+        is_over = row.status in ("done", "failed", "interrupted", "stopped")
+        if not row.output or (row.status == "done" and not unfolded) or (row.diff and not unfolded and row.status == "done"):
+            return []
+        lines = row.output.split("\n")
+        limit = _UNFOLDED_LINES if unfolded else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
+        hidden = max(0, len(lines) - limit)
+        result = [self._faint(f"… {hidden} lines before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
+        bar, style = self.palette.style(self.palette.faint), self.palette.style(self.palette.muted)
+        for line in lines[hidden:]:
+            text = Text(line, style, end="")
+            for part in self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]:
+                result.append(Text.assemble(("  │ ", bar), part, end=""))
+        return result
+
+    def _mark(self, row: MarkRow) -> list[Text]:
+        palette = self.palette
+        colors = {"info": palette.accent, "good": palette.good, "warn": palette.warn, "bad": palette.bad}
+        if not row.is_seam:
+            body = self._markdown.wrap(Text(row.text, palette.style(colors[row.tone]), end=""), self._room)
+            mark = "✗ " if row.tone == "bad" else "! "
+            return [Text("", end=""), *(Text.assemble((mark if index == 0 else "  ", palette.style(colors[row.tone], bold=True)), part, end="") for index, part in enumerate(body))]
+        label = self._cut(Text(f" {row.text} ", palette.style(colors[row.tone]), end=""), self._room)
+        rest = max(0, min(self.width, MAX_TEXT_CELLS) - label.cell_len - 3)
+        faint = palette.style(palette.faint)
+        return [Text("", end=""), Text.assemble(("───", faint), label, ("─" * rest, faint), end="")]
+
+    def _line(self, mark: str, color: str, text: str) -> Text:
+        return self._cut(Text.assemble((f"{mark} ", self.palette.style(color, bold=True)), (text, self.palette.style(color)), end=""), self._room + MARGIN_CELLS)
+
+    def _faint(self, text: str) -> Text:
+        return Text(f"    {text}", self.palette.style(self.palette.muted), end="")
+
+    def _cut(self, text: Text, width: int) -> Text:
+        if text.cell_len > width:
+            text.truncate(max(1, width), overflow="ellipsis")
+        return text
+
+
+
+def duration_text(duration_ms: int) -> str:
+    """"0.2s", "14s", "3m 05s", "1h 02m"."""
+    if duration_ms < 10_000:
+        return f"{max(0, duration_ms) / 1000:.1f}s"
+    seconds = duration_ms // 1000
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m {seconds % 60:02}s"
+    return f"{seconds // 3600}h {seconds // 60 % 60:02}m"
+
+
+def _facts(row: ToolRow, now_ms: int) -> list[str]:
+    facts: list[str] = []
+    match row.status:
+        case "done" | "failed":
+            if row.diff:
+                facts.append(f"+{row.added_lines} −{row.removed_lines}")
+            elif row.exit_code:
+                facts.append(f"exit {row.exit_code}")
+            elif row.status == "done" and row.output:
+                count = row.output.count("\n") + 1
+                facts.append(f"{count:,} line{'s' if count > 1 else ''}")
+        case "interrupted" | "stopped" | "pending":
+            facts.append({"interrupted": "interrupted", "stopped": "stopped", "pending": "waiting"}[row.status])
+        case "asking":
+            facts.append("waits for your answer")
+        case "running":
+            if row.started_at_ms is not None and now_ms:
+                facts.append(duration_text((now_ms - row.started_at_ms) // 1000 * 1000) if now_ms - row.started_at_ms >= 10_000 else f"{max(0, now_ms - row.started_at_ms) // 1000}s")
+        case _:
+            assert_never(row.status)
+    if row.duration_ms is not None:
+        facts.append(duration_text(row.duration_ms))
+    return facts

@@ -1,0 +1,124 @@
+"""What the line above the composer and the footer say (rule TU-11). PURE: a view and the time in, words out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.messages import Text, Thinking, Usage
+from pi_durable_tui.tui.paint import duration_text
+from pi_durable_tui.tui.safe_text import safe_line
+
+Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]
+_SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"
+SPINNER_STEP_MS = 250
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the work is done, as the command line knows it; foreign text is allowed."""
+
+    directory: str
+    branch: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FooterPart:
+    """A piece of the footer. Pieces of lower `rank` stay when the line gets narrow."""
+
+    text: str
+    rank: int
+    tone: Literal["text", "muted", "good", "warn", "bad"] = "muted"
+
+
+def spinner(now_ms: int) -> str:
+    """The sign of work going on; changes every SPINNER_STEP_MS."""
+    return _SPINNER[now_ms // SPINNER_STEP_MS % len(_SPINNER)]
+
+
+def activity(view: ConversationView, now_ms: int) -> str:
+    """What is going on, and for how long; "" when nothing is."""
+    run = view.live.run
+    if run is None:
+        return ""
+    words = _activity_words(view)
+    return f"{words} · {duration_text(max(0, now_ms - run.started_at_ms) // 1000 * 1000).replace('.0s', 's')}"
+
+
+def _activity_words(view: ConversationView) -> str:
+    generation, tools = view.live.generation, view.live.tools
+    if any(slot.status == "asking" for slot in tools):
+        return "Waiting for your answer"
+    if tools:
+        names = ", ".join(dict.fromkeys(safe_line(slot.name, max_cells=30) for slot in tools))
+        return f"Running {names}"
+    if generation is None:
+        return "Working"
+    if generation.retry is not None:
+        return "Waiting to try again"
+    parts = generation.message.content if generation.message is not None else ()
+    match parts[-1] if parts else None:
+        case Thinking():
+            return "Thinking"
+        case Text():
+            return "Answering"
+        case None:
+            return f"Waiting for {safe_line(view.agent.model or 'the model', max_cells=50)}"
+        case _:
+            return "Preparing a call"
+
+
+def footer_parts(view: ConversationView | None, place: Place, *, light: Light, now_ms: int) -> tuple[list[FooterPart], list[FooterPart]]:
+    """The pieces at the left and at the right of the footer."""
+    left = [FooterPart(text=safe_line(place.directory, max_cells=60), rank=3, tone="text")]
+    if place.branch:
+        left.append(FooterPart(text=safe_line(place.branch, max_cells=30), rank=5))
+    right: list[FooterPart] = []
+    if view is not None:
+        model = safe_line(view.agent.model, max_cells=48) if view.agent.model else "no model"
+        right.append(FooterPart(text=model, rank=1, tone="text" if view.agent.model else "warn"))
+        if view.agent.thinking != "off":
+            right.append(FooterPart(text=f"thinking {view.agent.thinking}", rank=6))
+        right.append(FooterPart(text=f"approve {view.agent.approval}", rank=2, tone="warn" if view.agent.approval == "all" else "muted"))
+        right += _usage_parts(view)
+    right.append(_light_part(view, light, now_ms))
+    return left, right
+
+
+def fit(left: Sequence[FooterPart], right: Sequence[FooterPart], width: int) -> tuple[list[FooterPart], list[FooterPart]]:
+    """The pieces that fit into `width` cells; what has the highest rank goes first, at least one stays."""
+    kept = [*left, *right]
+    while len(kept) > 1 and sum(len(part.text) + 3 for part in kept) > width:
+        kept.remove(max(kept, key=lambda part: part.rank))
+    return [part for part in left if part in kept], [part for part in right if part in kept]
+
+
+def _usage_parts(view: ConversationView) -> list[FooterPart]:
+    parts: list[FooterPart] = []
+    if view.usage.context_tokens:
+        parts.append(FooterPart(text=f"{_count(view.usage.context_tokens)} context", rank=4))
+    total = sum(view.usage.models.values(), Usage())
+    if total.cost_usd is not None:
+        parts.append(FooterPart(text=f"${total.cost_usd:.2f}" if total.cost_usd >= 0.1 else f"${total.cost_usd:.4f}", rank=4))
+    elif total.input_tokens:
+        parts.append(FooterPart(text="price unknown", rank=7))
+    return parts
+
+
+def _light_part(view: ConversationView | None, light: Light, now_ms: int) -> FooterPart:
+    match light:
+        case "opening":
+            return FooterPart(text="○ opening", rank=0, tone="warn")
+        case "failed":
+            return FooterPart(text="● not stored any more", rank=0, tone="bad")
+        case "stored":
+            return FooterPart(text="● stored", rank=0, tone="good")
+        case "storing":
+            age_s = max(0, now_ms - (view.committed_at_ms if view is not None else now_ms)) // 1000
+            return FooterPart(text=f"● stored {age_s}s ago", rank=0, tone="good" if age_s < 30 else "warn")
+
+
+def _count(tokens: int) -> str:
+    return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)

@@ -1,0 +1,70 @@
+"""The line above the composer: what goes on, and what the program has to say. The one place of the app that shows errors."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual.widget import Widget
+
+from pi_durable_tui.tui.palette import Palette
+from pi_durable_tui.tui.rows import Notice
+from pi_durable_tui.tui.safe_text import safe_line
+
+_MAX_NOTICES = 3
+
+
+class Activity(Widget, can_focus=False):
+    """Draws notices, then the line of work going on; hidden while there is neither."""
+
+    def __init__(self, palette: Palette) -> None:
+        super().__init__(id="activity")
+        self.palette = palette
+        self._notices: tuple[Notice, ...] = ()
+        self._spinner = ""
+        self._words = ""
+        self.display = False
+
+    @property
+    def notices(self) -> tuple[Notice, ...]:
+        """What is shown, oldest first."""
+        return self._notices
+
+    def say(self, notice: Notice) -> None:
+        """Show a notice, below the ones that are shown; of more than a few the oldest goes."""
+        self._notices = (*self._notices, notice)[-_MAX_NOTICES:]
+        self._changed()
+
+    def clear_notices(self) -> None:
+        """Take all notices away."""
+        if self._notices:
+            self._notices = ()
+            self._changed()
+
+    def show_work(self, spinner: str, words: str) -> None:
+        """Say what goes on; "" for nothing."""
+        if (spinner, words) != (self._spinner, self._words):
+            is_same_height = bool(words) == bool(self._words)
+            self._spinner, self._words = spinner, words
+            if is_same_height:
+                self.refresh()
+            else:
+                self._changed()
+
+    def render(self) -> Text:
+        """Notices wrap; the work is one line."""
+        palette = self.palette
+        colors = {"info": palette.accent, "good": palette.good, "warn": palette.warn, "bad": palette.bad}
+        lines: list[Text] = []
+        for notice in self._notices:
+            mark = {"info": "i ", "good": "✓ ", "warn": "! ", "bad": "✗ "}[notice.tone]
+            lines.append(Text.assemble((mark, palette.style(colors[notice.tone], bold=True)), (safe_line(notice.text, max_cells=600), palette.style(colors[notice.tone]))))
+        if self._words:
+            line = Text.assemble((f"{self._spinner} ", palette.style(palette.accent, bold=True)), (self._words, palette.style(palette.muted)))
+            line.append("   Esc stops", palette.style(palette.faint))
+            lines.append(line)
+        text = Text("\n", end="").join(lines)
+        text.end = ""
+        return text
+
+    def _changed(self) -> None:
+        self.display = bool(self._notices or self._words)
+        self.refresh(layout=True)

@@ -1,0 +1,146 @@
+"""The card that asks a person before something is done (rules TU-19, SA-3).
+
+It shows exactly what would be done, stands in rows of its own behind a border that no text of a transcript can draw, and takes
+no answer in its first moments, so that a key meant for the composer allows nothing. The question is stored state: the card goes
+when the state says that it is answered, not when a key was pressed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Literal
+
+from rich.segment import Segment
+from rich.text import Text
+from textual import events
+from textual.content import Content
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from pi_durable_tui.harness.live import ToolSlot
+from pi_durable_tui.tui.diff import diff_lines
+from pi_durable_tui.tui.markdown import MarkdownPainter
+from pi_durable_tui.tui.paint import new_console
+from pi_durable_tui.tui.palette import Palette
+from pi_durable_tui.tui.safe_text import safe_line, safe_text
+from pi_durable_tui.tui.syntax import highlight
+
+GRACE_MS = 350
+
+
+class Question(ScrollView, can_focus=True):
+    """Asks about one call; hidden while there is nothing to ask."""
+
+    ALLOW_SELECT = False
+
+    class Answered(Message):
+        """A person decided."""
+
+        def __init__(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+            super().__init__()
+            self.question_id = question_id
+            self.decision: Literal["allow", "deny"] = decision
+
+    def __init__(self, palette: Palette, monotonic_ms: Callable[[], float]) -> None:
+        super().__init__(id="question")
+        self.palette = palette
+        self._monotonic_ms = monotonic_ms
+        self._slot: ToolSlot | None = None
+        self._lines: list[Text] = []
+        self._drawn_width = 0
+        self._shown_ms = 0.0
+        self._wrapping = new_console()
+        self.display = False
+
+    @property
+    def question_id(self) -> int | None:
+        """The open question; None while none is asked."""
+        return self._slot.question if self._slot is not None else None
+
+    def ask(self, slot: ToolSlot | None, *, others: int = 0) -> None:
+        """Show the question of `slot`; None hides the card.
+
+        Args:
+            others: How many more wait behind it.
+        """
+        if slot is None:
+            self._slot, self.display = None, False
+            return
+        more = f" · {others} more after this" if others else ""
+        self.border_title = Content(f" {self._heading(slot)}{more} ")
+        self.border_subtitle = Content(" y or Enter allows · n or Esc denies ")
+        if self._slot is None or self._slot.question != slot.question:
+            self._shown_ms = self._monotonic_ms()
+            self._slot = slot
+            self.display = True
+            self._layout()
+            self.scroll_to(y=0, animate=False, immediate=True)
+        self._slot = slot
+
+    def decide(self, decision: Literal["allow", "deny"]) -> None:
+        """Take an answer, unless the card has only just appeared."""
+        if self._slot is not None and self._slot.question is not None and self._monotonic_ms() - self._shown_ms >= GRACE_MS:
+            self.post_message(self.Answered(self._slot.question, decision))
+
+    def on_key(self, event: events.Key) -> None:
+        """Answers and scrolling; everything else does nothing while the card is there."""
+        match event.key:
+            case "y" | "Y" | "enter":
+                self.decide("allow")
+            case "n" | "N" | "escape":
+                self.decide("deny")
+            case "up" | "down":
+                self.scroll_to(y=self.scroll_y + (1 if event.key == "down" else -1), animate=False, immediate=True)
+            case _:
+                return
+        event.stop()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        """Lines are drawn for one width."""
+        if self._slot is not None and self._drawn_width != self.scrollable_content_region.width:
+            self._layout()
+
+    def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
+        """As high as its lines; the style sheet caps it."""
+        del container, viewport, width
+        return max(1, len(self._lines))
+
+    def render_line(self, y: int) -> Strip:
+        """The strip of line `y` of the visible part."""
+        width = self.scrollable_content_region.width
+        base = self.palette.style(self.palette.text, on=self.palette.raised)
+        line = y + self.scroll_offset.y
+        if line >= len(self._lines):
+            return Strip.blank(width, base)
+        return Strip(Segment.apply_style(self._lines[line].render(self._wrapping), base)).adjust_cell_length(width, base)
+
+    def _layout(self) -> None:
+        width = self.scrollable_content_region.width or max(8, self.app.size.width - 6)
+        self._drawn_width = width
+        self._lines = self._content(self._slot, width) if self._slot is not None else []
+        self.virtual_size = Size(width, len(self._lines))
+        self.refresh(layout=True)
+
+    def _heading(self, slot: ToolSlot) -> str:
+        kind = {"bash": "Run this command?", "edit": "Make this change?", "write": "Write this file?"}
+        return kind.get(slot.name, f"Allow {safe_line(slot.name, max_cells=40)}?")
+
+    def _content(self, slot: ToolSlot, width: int) -> list[Text]:
+        palette = self.palette
+        painter = MarkdownPainter(width=width, palette=palette, console=self._wrapping)
+        details = slot.question_details or {}
+        diff, command, path = details.get("diff"), slot.arguments.get("command"), slot.arguments.get("path")
+        if isinstance(diff, str) and diff:
+            head = Text(safe_line(path if isinstance(path, str) else slot.title), palette.style(palette.accent, bold=True), end="")
+            shown = diff_lines(safe_text(diff), path=safe_line(path) if isinstance(path, str) else "", width=width, palette=palette)
+            return [*painter.wrap(head, width), *shown]
+        if isinstance(command, str):
+            lines = highlight(safe_text(command), "bash", palette, base=palette.style(palette.text))
+            return [part for line in lines for part in painter.wrap(line, width)]
+        title = Text(safe_line(slot.title), palette.style(palette.accent, bold=True), end="")
+        shown_json = safe_text(json.dumps(slot.arguments, indent=2, ensure_ascii=False))
+        lines = highlight(shown_json, "json", palette, base=palette.style(palette.text))
+        return [*painter.wrap(title, width), *(part for line in lines for part in painter.wrap(line, width))]

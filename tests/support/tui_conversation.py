@@ -1,0 +1,153 @@
+"""A conversation for the app that a test moves by hand: it delivers the views the test makes, and remembers what it was asked.
+
+It keeps the order and the shapes of `harness.conversation.Conversation`; tests/tui/test_bridge.py runs the same checks over both.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pi_durable_tui.errors import PidurableError
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.messages import Text
+from pi_durable_tui.records.submission import Placed, Submission
+from pi_durable_tui.tui.bridge import Opened
+
+
+@dataclass(frozen=True)
+class FakeFrame:
+    view: ConversationView
+
+
+@dataclass
+class FakeConversation:
+    """Attributes:
+    asked: Every call with its arguments, in order; appended on the harness's thread.
+    refuse: Raised by the next command instead of doing it.
+    """
+
+    view: ConversationView
+    older: tuple[StoredEntry, ...] = ()
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    refuse: PidurableError | None = None
+    withdrawn: tuple[Submission, ...] = ()
+    watchers: int = 0
+
+    def __post_init__(self) -> None:
+        self.pending: list[ConversationView] = [self.view]
+        self.changed = asyncio.Event()
+        self.broken: BaseException | None = None
+        self.delivered = 0
+
+    @property
+    def id(self) -> int:
+        return self.view.conversation.id
+
+    def publish(self, view: ConversationView) -> None:
+        """On the harness's loop: a commit made this view."""
+        self.view = view
+        self.pending.append(view)
+        self.changed.set()
+
+    def break_watch(self, error: BaseException) -> None:
+        self.broken = error
+        self.changed.set()
+
+    async def watch(self) -> AsyncIterator[FakeFrame]:
+        self.watchers += 1
+        while True:
+            while self.pending:
+                self.delivered += 1
+                yield FakeFrame(self.pending.pop(0))
+            if self.broken is not None:
+                raise self.broken
+            self.changed.clear()
+            await self.changed.wait()
+
+    def _ask(self, *call: Any) -> None:
+        refuse, self.refuse = self.refuse, None
+        if refuse is not None:
+            raise refuse
+        self.asked.append(call)
+
+    async def submit(self, content: str, *, mode: Literal["followUp", "steer"] = "followUp") -> Submission:
+        self._ask("submit", content, mode)
+        return Submission(id=1, conversation_id=self.id, mode=mode, content=(Text(text=content),), digest="", at_ms=0, state=Placed(entry_id=2))
+
+    async def withdraw(self, submission_id: int) -> Literal["withdrawn", "already_placed", "settled"]:
+        self._ask("withdraw", submission_id)
+        return "withdrawn"
+
+    async def abort(self) -> tuple[Submission, ...]:
+        self._ask("abort")
+        return self.withdrawn
+
+    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
+        self._ask("answer", question_id, decision, by)
+
+    async def set_agent(self, **changes: object) -> Agent:
+        self._ask("set_agent", changes)
+        return self.view.agent
+
+    async def save_draft(self, text: str, cursor: int) -> None:
+        self._ask("save_draft", text, cursor)
+
+    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]:
+        self._ask("entries", before)
+        return tuple(stored for stored in self.older if before is None or stored.entry.id < before)[-limit:]
+
+
+class HarnessThread:
+    """An event loop on a thread of its own, as compose gives one to the harness."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self.loop.run_forever, name="harness", daemon=True)
+        self._thread.start()
+
+    def call(self, function: Any, *arguments: Any) -> Any:
+        """Run a function on the harness's loop and wait for its result."""
+
+        async def run() -> Any:
+            return function(*arguments)
+
+        return asyncio.run_coroutine_threadsafe(run(), self.loop).result(10)
+
+    async def drained(self) -> None:
+        """Return once everything scheduled on the harness's loop before has run."""
+        for _ in range(5):
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(asyncio.sleep(0), self.loop))
+            await asyncio.sleep(0)
+
+    def close(self) -> None:
+        async def stop() -> None:
+            tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            await self.loop.shutdown_asyncgens()
+
+        asyncio.run_coroutine_threadsafe(stop(), self.loop).result(10)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(10)
+        self.loop.close()
+
+
+def opened(thread: HarnessThread, conversation: FakeConversation, *, seam: str = "", following: FakeConversation | None = None) -> Opened:
+    """What compose's `start` returns."""
+
+    async def new_conversation(agent: Agent) -> FakeConversation:
+        assert following is not None
+        conversation.asked.append(("new", agent))
+        return following
+
+    async def resume() -> None:
+        conversation.asked.append(("resume",))
+
+    return Opened(loop=thread.loop, conversation=conversation, new_conversation=new_conversation, resume=resume, seam=seam)
