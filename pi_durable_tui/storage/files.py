@@ -37,8 +37,8 @@ class FileOps(Protocol):
         """Length of a file; None when there is none. Follows links."""
         ...
 
-    def changed_at_ns(self, path: Path) -> int:
-        """When the content of a file was last changed, nanoseconds since 1970 UTC."""
+    def changed_at_ns(self, path: Path) -> int | None:
+        """When the content of a file was last changed, nanoseconds since 1970 UTC; None when there is none."""
         ...
 
     def append(self, path: Path, data: bytes) -> None:
@@ -97,8 +97,11 @@ class RealFiles:
         except FileNotFoundError:
             return None
 
-    def changed_at_ns(self, path: Path) -> int:
-        return path.stat().st_mtime_ns
+    def changed_at_ns(self, path: Path) -> int | None:
+        try:
+            return path.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
 
     def append(self, path: Path, data: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)

@@ -18,7 +18,7 @@ from pi_durable_tui.storage.sqlite.sql import Sql
 
 T = TypeVar("T")
 
-_Mark: TypeAlias = tuple[int, int]
+_Mark: TypeAlias = tuple[int | None, int | None]
 
 
 class Source(Protocol):
@@ -125,4 +125,4 @@ def _mark(path: Path, files: FileOps) -> _Mark | None:
     """Another value whenever somebody may have written; None while the file is to be read through the log."""
     if read_mode(path, files) != "unchanging":
         return None
-    return files.changed_at_ns(path), files.size_bytes(path) or 0
+    return files.changed_at_ns(path), files.size_bytes(path)
