@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -174,7 +174,7 @@ class PlaybackModel:
         self._started = started
         self._clock = clock
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         number = self._started(request.session_id)
         if number > len(self._requests):
             yield self._refusal(f"The recorded session {self._name} ends here, after {len(self._requests)} requests. To go on, choose another model.")

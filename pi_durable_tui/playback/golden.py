@@ -41,6 +41,11 @@ def line_of(commit: Commit, places: Mapping[str, str]) -> str:
     return _DURATION.sub(r"<time> \1", text)
 
 
+def line_of_recovery(interrupted: Iterable[Task]) -> str:
+    """The line for what a new process found cut off, after its recovery."""
+    return " | ".join(["KILLED, found", *(_task(task) for task in interrupted)])
+
+
 def collapsed(lines: Iterable[str]) -> str:
     """All lines as the text of a golden file: empty ones left out, repeated ones once."""
     kept: list[str] = []

@@ -14,7 +14,7 @@ from pi_durable_tui.errors import BadRequest, ConfigError, Refused
 
 
 def _make(parent: Path, name: bytes) -> Path:
-    directory = Path(os.fsdecode(os.path.join(os.fsencode(parent), name)))
+    directory = parent / os.fsdecode(name)
     directory.mkdir(parents=True, exist_ok=True)
     return directory
 

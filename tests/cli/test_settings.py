@@ -13,6 +13,7 @@ from pi_durable_tui.cli import providers, settings
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
+from pi_durable_tui.models.catalog import PROVIDERS, table_entry
 
 
 def _load(folder: Path, content: object, **environ: str) -> settings.UserSettings:
@@ -28,7 +29,14 @@ def test_without_a_file_everything_has_its_default(tmp_path: Path) -> None:
 
 @pytest.mark.rule("CL-4")
 def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
-    content = {"model": "a/b", "approve": "edits", "thinking": "low", "theme": "dark", "restart_limit": "unlimited", "retry": {"max_retries": 7, "enabled": False}}
+    content = {
+        "model": "a/b",
+        "approve": "edits",
+        "thinking": "low",
+        "theme": "dark",
+        "restart_limit": "unlimited",
+        "retry": {"max_retries": 7, "enabled": False},
+    }
     found = _load(tmp_path, content)
     assert (found.model, found.approve, found.thinking, found.theme) == ("a/b", "edits", "low", "dark")
     assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
@@ -81,10 +89,16 @@ def test_the_default_model_is_that_of_the_first_key_that_is_set() -> None:
 
 @pytest.mark.rule("CL-5", "CASE-H2")
 def test_a_missing_key_names_provider_and_variable() -> None:
-    error = providers.missing_key("anthropic/any", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""})
+    error = providers.unreachable("anthropic/any", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""})
     assert error is not None
-    assert "Anthropic" in error.message
-    assert "ANTHROPIC_API_KEY is not set. Nothing was sent." in error.message
+    assert error.message == "No key for anthropic: set ANTHROPIC_API_KEY in the environment. Nothing was sent."
+
+
+@pytest.mark.rule("CL-5")
+def test_a_model_without_a_provider_is_held_back() -> None:
+    error = providers.unreachable("some-model", {"OPENAI_API_KEY": "k"})
+    assert error is not None
+    assert "'some-model' names no provider" in error.message
 
 
 @pytest.mark.parametrize(
@@ -98,13 +112,13 @@ def test_a_missing_key_names_provider_and_variable() -> None:
     ],
 )
 def test_a_model_that_may_work_is_not_held_back(model: str, environ: dict[str, str]) -> None:
-    assert providers.missing_key(model, environ) is None
+    assert providers.unreachable(model, environ) is None
 
 
 @pytest.mark.rule("CL-5")
 def test_no_model_names_every_variable_that_was_looked_for() -> None:
     text = providers.no_model().message
-    assert [provider.name for provider in providers.PROVIDERS if provider.model and provider.variables[0] not in text] == []
+    assert [name for name in providers.DEFAULTS if PROVIDERS[name].keys[0] not in text] == []
 
 
 def test_every_default_model_is_in_the_table_of_the_model_library() -> None:
@@ -112,5 +126,4 @@ def test_every_default_model_is_in_the_table_of_the_model_library() -> None:
     assert spec is not None
     assert spec.origin is not None
     known = json.loads((Path(spec.origin).parent / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8"))
-    defaults = [provider.model for provider in providers.PROVIDERS if provider.model]
-    assert [model for model in defaults if model not in known and model.partition("/")[2] not in known] == []
+    assert [model for model in providers.DEFAULTS.values() if table_entry(known, model) is None] == []

@@ -1,0 +1,117 @@
+"""What `pidurable [PROMPT]` does: sorts out what was asked for, then hands over to print mode or to the app."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+from pi_durable_tui.cli.chats import choose
+from pi_durable_tui.cli.compose import Environments, Setup, open_free, open_harness, open_session, set_up, stored_directory
+from pi_durable_tui.cli.providers import default_model, no_model, unreachable
+from pi_durable_tui.cli.report import note
+from pi_durable_tui.errors import BadRequest, ConfigError
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.harness import Harness
+from pi_durable_tui.harness.live import Agent, ApprovalMode
+from pi_durable_tui.harness.ports import ThinkingLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The command line of a chat. None: not said."""
+
+    prompt: str = ""
+    resume: bool = False
+    in_print_mode: bool = False
+    as_json: bool = False
+    model: str | None = None
+    approval: ApprovalMode | None = None
+    thinking: ThinkingLevel | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """A chat that is open for work. Its harness must be closed.
+
+    Attributes:
+        environments: Are told when another conversation is opened.
+        problem: Why its model cannot be asked as things are; None: it may work.
+    """
+
+    harness: Harness
+    conversation: Conversation
+    environments: Environments
+    problem: ConfigError | None
+
+
+def open_chat(wish: Wish) -> int:
+    """Run print mode or the app and return the exit code.
+
+    Raises:
+        BadRequest: There is nothing to do, or no terminal for the app. Nothing was started.
+        ConfigError: Settings are wrong, or print mode has no model. Nothing was started.
+    """
+    setup = set_up(wish.cwd, os.environ)
+    if wish.in_print_mode:
+        from pi_durable_tui.cli.print import print_answer  # noqa: PLC0415 - the app does not need it
+
+        return print_answer(setup, wish)
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadRequest("The app needs a terminal for its input and output. Nothing was started.", hint='For use in scripts and pipes: pidurable -p "PROMPT".')
+    from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - imports textual
+
+    return run_app(setup, wish)
+
+
+async def open_wished(setup: Setup, wish: Wish) -> Opened:
+    """The chat that is asked for: the one `--continue` takes, with what the options change, or a new one.
+
+    Raises:
+        NotFound: There is no chat to continue.
+        StoreLocked: The chat to continue is open in another process. Nothing was changed.
+    """
+    if wish.resume:
+        found = await choose(setup, None, note=note)
+        number, storage = found.session, await open_session(setup, found.session)
+    else:
+        found = None
+        number, storage = await open_free(setup)
+    environments = Environments(setup, number)
+    harness = await open_harness(setup, storage, environments)
+    try:
+        if found is None:
+            conversation = await harness.create_conversation(new_agent(setup, wish))
+        else:
+            conversation = await harness.conversation(found.chat.conversation_id)
+        agent = await _changed(conversation, setup, wish)
+    except BaseException:
+        await harness.close()
+        raise
+    environments.conversation_id = conversation.id
+    return Opened(harness=harness, conversation=conversation, environments=environments, problem=problem_of(setup, agent.model))
+
+
+def new_agent(setup: Setup, wish: Wish) -> Agent:
+    """Who answers in a new chat: options win over settings, settings over defaults. PURE."""
+    return Agent(
+        model=wish.model or setup.settings.model or default_model(setup.environ),
+        thinking=wish.thinking or setup.settings.thinking or "off",
+        approval=wish.approval or setup.settings.approve or "ask",
+        cwd=stored_directory(setup),
+    )
+
+
+def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
+    """Why `model` cannot be asked as things are (CASE-H2); None: it may work. PURE."""
+    return no_model() if model is None else unreachable(model, setup.environ)
+
+
+async def _changed(conversation: Conversation, setup: Setup, wish: Wish) -> Agent:
+    """The chat's agent with what the options say; a chat that never had a model gets the default one."""
+    agent = await conversation.agent()
+    model = wish.model or (None if agent.model else new_agent(setup, wish).model)
+    wished = {"model": model, "approval": wish.approval, "thinking": wish.thinking}
+    changes = {name: value for name, value in wished.items() if value is not None and value != getattr(agent, name)}
+    return await conversation.set_agent(**changes) if changes else agent

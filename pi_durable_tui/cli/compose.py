@@ -1,0 +1,130 @@
+"""The composition root: the only place that puts concrete stores, models, tools and doors together.
+
+It opens; it decides nothing about what then happens. Nothing here imports textual or litellm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pi_durable_tui.cli import paths
+from pi_durable_tui.cli.gateways import Gateways
+from pi_durable_tui.cli.settings import UserSettings, load
+from pi_durable_tui.clock import Clock, SystemClock
+from pi_durable_tui.entropy import Entropy, SystemEntropy
+from pi_durable_tui.errors import Refused, StoreLocked
+from pi_durable_tui.harness.harness import Harness
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
+from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.tools.catalog import all_tools
+from pi_durable_tui.tools.environment import LocalEnvironment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Where a command works and with what.
+
+    Attributes:
+        environ: The user's environment as the program started.
+    """
+
+    place: paths.Place
+    settings: UserSettings
+    environ: Mapping[str, str]
+    clock: Clock
+    entropy: Entropy
+
+
+def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None = None) -> Setup:
+    """The setup for a working directory (None: the current one). Writes nothing.
+
+    Raises:
+        BadRequest: The directory cannot be used.
+        ConfigError: An environment variable or the settings file is wrong.
+    """
+    roots = paths.folders(environ)
+    return Setup(
+        place=paths.place(cwd, roots.data),
+        settings=load(roots.config, environ),
+        environ=dict(environ),
+        clock=clock or SystemClock(),
+        entropy=SystemEntropy(),
+    )
+
+
+class Environments:
+    """The tools' environments of an open session, one per directory.
+
+    What they keep on disk (the directory that `cd` led to, long outputs) lies beside the session, in a folder of the conversation
+    that is open: a new chat does not start where an older one went.
+
+    Attributes:
+        conversation_id: The conversation that is open; 0 before there is one.
+    """
+
+    def __init__(self, setup: Setup, number: int) -> None:
+        self.conversation_id = 0
+        self._setup = setup
+        self._state = setup.place.folder / f"session-{number}.files"
+        self._made: dict[tuple[int, str], LocalEnvironment] = {}
+
+    def __call__(self, agent: Agent) -> LocalEnvironment:
+        key = (self.conversation_id, agent.cwd)
+        if key not in self._made:
+            place = self._setup.place.directory
+            cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
+            # Processes keep the machine's time, also where the rest is paced.
+            self._made[key] = LocalEnvironment(cwd, self._state / str(self.conversation_id), SystemClock(), self._setup.environ)
+        return self._made[key]
+
+
+async def open_free(setup: Setup) -> tuple[int, Storage]:
+    """The first session of the place that no other process holds, opened for writing, and its number (rule CL-3).
+
+    Raises:
+        Refused: All of the possible files are held, or the folder is another directory's.
+    """
+    paths.prepare(setup.place)
+    for number in range(1, paths.MAX_SESSIONS + 1):
+        try:
+            return number, await open_session(setup, number)
+        except StoreLocked:
+            continue
+    raise Refused(f"All {paths.MAX_SESSIONS} sessions of {str(setup.place.directory)!r} are open in other processes.", hint="Close one of them.")
+
+
+async def open_session(setup: Setup, number: int, *, read_only: bool = False) -> Storage:
+    """Session `number` of the place.
+
+    Raises:
+        StoreLocked: Another process holds it (not for reading only).
+        NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure: As `open_sqlite`.
+    """
+    return await open_sqlite(paths.session_path(setup.place, number), clock=setup.clock, read_only=read_only)
+
+
+async def open_harness(setup: Setup, storage: Storage, environments: Environments) -> Harness:
+    """A harness over an open session, which it owns from now on; recovered, and running nothing yet."""
+    models = Gateways(
+        live=lambda: LiteLlmGateway(clock=setup.clock, entropy=setup.entropy, environ=setup.environ),
+        progress=setup.place.folder / "playback.txt",
+        clock=setup.clock,
+    )
+    return await Harness.open(
+        storage,
+        models=models,
+        tools=all_tools(),
+        environment=environments,
+        clock=setup.clock,
+        entropy=setup.entropy,
+        settings=setup.settings.harness(),
+    )
+
+
+def stored_directory(setup: Setup) -> str:
+    """The working directory as records can hold it: a name that is not UTF-8 has marks in place of its odd bytes."""
+    return clean_text(str(setup.place.directory))

@@ -1,0 +1,190 @@
+"""`pidurable demo`: plays a recorded session with the real harness and real tools, also those in which the program dies.
+
+Two processes. The parent sets up the stage (a temporary copy, with data and settings of its own: nothing of the user's is touched),
+starts the player, says so when it was killed, and starts it again as a person would, with `--continue`. The player is an ordinary
+pidurable on that stage. The deaths are real: SIGKILL, and a new process that finds what is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import NoReturn, TypeAlias
+
+from pi_durable_tui.cli.chat import Opened, Wish, open_wished
+from pi_durable_tui.cli.compose import Setup, set_up
+from pi_durable_tui.cli.providers import PLAYBACK
+from pi_durable_tui.cli.signals import until_signal
+from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.harness.harness import Recovery
+from pi_durable_tui.playback import child, folder, golden
+from pi_durable_tui.playback.pace import PacedClock
+from pi_durable_tui.playback.player import PlainHands, play
+from pi_durable_tui.playback.story import Told, tell, told_so_far
+from pi_durable_tui.tui.safe_text import safe_text
+
+Say: TypeAlias = Callable[[str], None]
+
+MOST_DEATHS = 10
+SHOWN_LINES = 12
+_RULE = "─" * 72
+_DIED = "Kill"
+
+
+def list_stories() -> int:
+    """Print the recorded sessions."""
+    for name in folder.names():
+        story = folder.load(name)
+        _say(f"{story.name}\n    {story.title}. {story.shows}\n")
+    return 0
+
+
+def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug: bool) -> int:
+    """Play a story to its end and return the player's exit code.
+
+    Args:
+        name: Of the story, or a part of it.
+        headless: As text on stdout, not in the app.
+        speed: How many times as fast; the commands that tools run take the time they take.
+        as_golden: Print the commits instead of the story (headless).
+        debug: Hand `--debug` on.
+
+    Raises:
+        NotFound, ConfigError: There is no such story, or it does not follow the format. Nothing was started.
+    """
+    story = folder.load(name)
+    stage = folder.set_up(story)
+    say: Say = _say if headless and not as_golden else _say_nothing
+    flags = [flag for flag, is_set in (("--headless", headless), ("--debug", debug)) if is_set]
+    try:
+        say(f"{story.name}: {story.title}\n{story.shows}\n{_RULE}\n")
+        code = _play_until_it_lives(
+            ["demo-player", story.name, str(stage.root), "--speed", str(speed), "--anchor-ms", str(SystemClock().now_ms()), *flags],
+            stage,
+            say=_say if not as_golden else _say_nothing,
+            is_silent=as_golden,
+        )
+        if code == 0:
+            say(f"{_RULE}\n{effects(folder.files_of(story.folder / 'workspace'), folder.files_of(stage.workspace))}")
+        if code == 0 and as_golden:
+            sys.stdout.write(golden.collapsed(folder.lines(stage.commits)))
+        return code if code >= 0 else 128 - code
+    finally:
+        folder.clear_away(stage)
+
+
+def _play_until_it_lives(arguments: list[str], stage: folder.Stage, *, say: Say, is_silent: bool) -> int:
+    """Start the player again whenever the story killed it; how it ended at last."""
+    code = 0
+    for _ in range(MOST_DEATHS):
+        before = len(folder.lines(stage.steps))
+        code = child.run_again(arguments, cwd=stage.workspace, environ=_environ(os.environ, stage), is_silent=is_silent)
+        if code != -signal.SIGKILL or folder.lines(stage.steps)[before:][-1:] != [_DIED]:
+            break
+        say(f"\n{_RULE}\nKilled by SIGKILL: nothing was flushed, closed or handed back.\n\n$ pidurable --continue\n")
+    return code
+
+
+def _environ(environ: Mapping[str, str], stage: folder.Stage) -> dict[str, str]:
+    """The player's environment: the user's, with other folders. Its Python serves where a command asks for one and there is none."""
+    kept = {name: value for name, value in environ.items() if name != "PIDURABLE_MODEL"}
+    path = os.pathsep.join(part for part in (environ.get("PATH", ""), str(Path(sys.executable).parent)) if part)
+    return {**kept, "PATH": path, "PIDURABLE_DATA_DIR": str(stage.data), "PIDURABLE_CONFIG_DIR": str(stage.config)}
+
+
+def effects(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """What became of the files: new, changed and lost ones, with their lines. PURE."""
+    told: list[str] = []
+    for name in sorted({*before, *after}):
+        old, new = before.get(name), after.get(name)
+        if old == new:
+            continue
+        lines = list(difflib.unified_diff((old or "").splitlines(), (new or "").splitlines(), lineterm="", n=0))[2:]
+        changed = [line for line in lines if not line.startswith("@@")]
+        what = "new" if old is None else "removed" if new is None else "changed"
+        told += [f"{what}: {name}", *(f"    {line}" for line in changed[:SHOWN_LINES])]
+    return "".join(f"{line}\n" for line in told or ["no file was changed"])
+
+
+# ------------------------------------------------------------------------------------------------------------- the player
+
+
+def play_story(name: str, root: str, *, headless: bool, speed: float, anchor_ms: int) -> int:
+    """What the player does: an ordinary chat on the stage, in which the story's person acts. Dies where the story says so."""
+    story = folder.load(name)
+    stage = folder.Stage(root=Path(root))
+    clock = SystemClock() if speed == 1 else PacedClock(SystemClock(), speed=speed, anchor_ms=anchor_ms)
+    setup = set_up(str(stage.workspace), os.environ, clock=clock)
+    wish = Wish(resume=bool(folder.lines(stage.steps)), model=PLAYBACK + story.name, approval=story.approve)
+    if headless:
+        return asyncio.run(until_signal(_play_headless(setup, wish, story, stage)))
+    from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - imports textual
+
+    return run_app(setup, wish, story=(story, stage))
+
+
+async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: folder.Stage) -> None:
+    opened = await open_wished(setup, wish)
+    telling: asyncio.Future[None] | None = None
+    try:
+        record_commits(opened, stage)
+        if wish.resume:
+            _say(f"{what_was_found(opened.harness.recovery)}\n")
+        telling = asyncio.ensure_future(_tell(opened))
+        if wish.resume:
+            await opened.harness.resume()
+        await act(opened, story, stage)
+    finally:
+        await opened.harness.close()
+        if telling is not None:
+            await telling  # the close ended it, after it had got everything
+
+
+async def act(opened: Opened, story: folder.Story, stage: folder.Stage) -> None:
+    """Take the steps that are left, with a plain pair of hands."""
+
+    def note(step: folder.Step) -> None:
+        folder.append_line(stage.steps, type(step).__name__)
+
+    def die() -> NoReturn:
+        sys.stdout.flush()
+        child.die()
+
+    taken = len(folder.lines(stage.steps))
+    await play(story.steps, taken=taken, conversation=opened.conversation, hands=PlainHands(opened.conversation), note=note, die=die)
+
+
+def record_commits(opened: Opened, stage: folder.Stage) -> None:
+    """From now on each commit leaves its line on the stage, for golden.txt."""
+    places = {str(stage.root): "<stage>"}
+    if opened.harness.recovery.was_killed:
+        folder.append_line(stage.commits, golden.line_of_recovery(opened.harness.recovery.interrupted))
+    opened.harness.session.subscribe(lambda commit: folder.append_line(stage.commits, golden.line_of(commit, places)))
+
+
+def what_was_found(recovery: Recovery) -> str:
+    """What opening found after a kill, as one sentence (rule TU-9). PURE."""
+    if not recovery.was_killed:
+        return "The last run was closed; the work goes on."
+    doubt = f"; {len(recovery.in_doubt)} command in doubt: it will not be run again by itself" if recovery.in_doubt else ""
+    return f"The last run was killed; nothing that was shown is lost{doubt}."
+
+
+async def _tell(opened: Opened) -> None:
+    told: Told | None = None
+    async for frame in opened.conversation.watch():
+        text, told = tell(told if told is not None else told_so_far(frame.view), frame.view)
+        _say(text)
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(safe_text(text))
+    sys.stdout.flush()
+
+
+def _say_nothing(_text: str) -> None: ...

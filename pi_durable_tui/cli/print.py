@@ -1,0 +1,163 @@
+"""Print mode (`-p`): one prompt in, one answer on stdout, everything else on stderr (CASE-H3).
+
+It works on the same durable store as the app: a run that is killed is finished by `pidurable -c -p`. Nobody is there to be asked, so
+every question is answered with "deny", and stderr says how to allow more. SIGTERM, SIGHUP and SIGINT close the session cleanly
+(rule CL-7). Nothing goes to stdout before the answer is committed; with JSON, one event per committed change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Coroutine
+from typing import TextIO
+
+import msgspec
+
+from pi_durable_tui.cli.chat import Opened, Wish, new_agent, open_wished, problem_of
+from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.signals import until_signal
+from pi_durable_tui.cli.stdin import piped_text, prompt_of
+from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.records.messages import AssistantMessage, Problem
+from pi_durable_tui.records.submission import Done, Submission, Unanswered
+from pi_durable_tui.tui.safe_text import safe_text
+
+_BY = "print mode"
+_ALLOW_MORE = "To allow it: --approve edits or --approve all."
+
+
+def print_answer(setup: Setup, wish: Wish) -> int:
+    """Run to the end of the work and return the exit code; the answer is on stdout.
+
+    Raises:
+        BadRequest: There is no prompt and nothing to continue. Nothing was started.
+        ConfigError: There is no model, or its key is missing. Nothing was sent.
+        ModelError: The model gave no answer; what happened is stored.
+    """
+    if not wish.resume and (problem := problem_of(setup, new_agent(setup, wish).model)):
+        raise problem
+    has_other = wish.resume or bool(wish.prompt.strip())
+    piped = piped_text(sys.stdin.fileno() if sys.stdin else None, is_needed=not has_other, note=note)
+    prompt = prompt_of(piped, wish.prompt)
+    if not prompt and not wish.resume:
+        raise BadRequest("Print mode needs a prompt, and none was given or piped in. Nothing was started.", hint='pidurable -p "PROMPT"')
+    return asyncio.run(until_signal(_work(setup, wish, prompt, sys.stdout)))
+
+
+async def _work(setup: Setup, wish: Wish, prompt: str, out: TextIO) -> None:
+    opened = await open_wished(setup, wish)
+    followers: list[asyncio.Future[None]] = []
+    try:
+        if opened.problem:
+            raise opened.problem
+        followers.append(asyncio.ensure_future(_deny_questions(opened.conversation)))
+        if wish.as_json:
+            followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
+        answer = await _while(followers, _answer(opened, prompt))
+    finally:
+        await opened.harness.close()
+        await asyncio.gather(*followers)  # the close ended them, after they had got everything
+    if not wish.as_json:
+        await _write(out, safe_text(answer).rstrip("\n") + "\n")
+
+
+async def _while(followers: list[asyncio.Future[None]], work: Coroutine[None, None, str]) -> str:
+    """The result of `work`; given up when a follower fails first (nobody reads the events, or answers the questions)."""
+    answering = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait([answering, *followers], return_when=asyncio.FIRST_COMPLETED)
+        for follower in followers:
+            if follower.done():
+                follower.result()
+        return await answering
+    finally:
+        answering.cancel()
+
+
+async def _answer(opened: Opened, prompt: str) -> str:
+    """Finish what is left, then the prompt if there is one, and return the text of the final answer.
+
+    Raises:
+        PidurableError: There is none; says why.
+    """
+    conversation = opened.conversation
+    left = [item for item in (await conversation.view()).submissions if item.is_open]
+    if prompt:
+        submission = await conversation.submit(prompt)
+        return await _answer_to(opened, await conversation.settled(submission.id))
+    await opened.harness.resume()
+    await conversation.idle()
+    storage = opened.harness.session.storage
+    settled = [await storage.submission(item.id) for item in left]
+    for item in reversed([item for item in settled if item is not None]):
+        if item.is_open:
+            note(f"a queued message waits for the next prompt: submission {item.id}.")
+        else:
+            return await _answer_to(opened, item)
+    if not left:
+        note("nothing was left to do; this is the newest answer.")
+    return await _newest_answer(conversation)
+
+
+async def _answer_to(opened: Opened, submission: Submission) -> str:
+    match submission.state:
+        case Done(answer_entry_id=int() as entry_id):
+            stored = await opened.harness.session.storage.entry(entry_id)
+            if stored is not None and isinstance(stored.entry.message, AssistantMessage):
+                return stored.entry.message.text
+            raise InternalError(f"submission {submission.id} names entry {entry_id} as its answer, which is none")
+        case Unanswered(problem=problem):
+            raise _error(problem)
+        case _:
+            raise InternalError(f"submission {submission.id} is {submission.status} after it was waited for")
+
+
+async def _newest_answer(conversation: Conversation) -> str:
+    for stored in reversed(await conversation.entries()):
+        message = stored.entry.message
+        if isinstance(message, AssistantMessage) and message.stop_reason in ("stop", "length"):
+            return message.text
+    raise Refused("There is no answer in this chat yet. Nothing was changed.", hint='Ask something: pidurable -c -p "PROMPT"')
+
+
+def _error(problem: Problem) -> PidurableError:
+    """Why there is no answer, as an error of the command line. PURE."""
+    hint = "What happened is stored: pidurable log shows it, pidurable --continue goes on from there."
+    said = f" {problem.message}" if problem.message else ""
+    return ModelError(f"The run ended without an answer ({problem.reason}).{said}", hint=hint)
+
+
+async def _deny_questions(conversation: Conversation) -> None:
+    """Answer every question with "deny" until the session closes, and say so once per tool."""
+    told: set[str] = set()
+    answered: set[int] = set()
+    async for frame in conversation.watch():
+        for slot in frame.view.live.tools:
+            if slot.status == "asking" and slot.question is not None and slot.question not in answered:
+                answered.add(slot.question)
+                with contextlib.suppress(NotFound):  # it was stopped meanwhile
+                    await conversation.answer(slot.question, "deny", by=_BY, note="Nobody is there to be asked in print mode.")
+                if slot.name not in told:
+                    told.add(slot.name)
+                    note(f"{slot.name} was not allowed: {slot.title} {_ALLOW_MORE}")
+
+
+async def _print_events(conversation: Conversation, out: TextIO) -> None:
+    """One JSON event per line until the session closes."""
+    events: AsyncIterator[object] = conversation.watch_events()
+    async for event in events:
+        await _write(out, msgspec.json.encode(event).decode() + "\n")
+
+
+async def _write(out: TextIO, text: str) -> None:
+    """Write in a thread: a reader that is slow, or stopped, must not hold up commits."""
+
+    def write() -> None:
+        out.write(text)
+        out.flush()
+
+    await asyncio.to_thread(write)
