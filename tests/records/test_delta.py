@@ -147,6 +147,11 @@ def test_a_tail_buffer_that_dropped_its_front_takes_tens_of_bytes(tail: str) -> 
 
 
 @pytest.mark.rule("DO-1")
+def test_an_overlap_is_found_behind_places_that_only_look_like_it() -> None:
+    assert diff({"output": "a" * 1000}, {"output": "a" * 700 + "b" + "a" * 70}) == [["t", ["output"], 300], ["a", ["output"], "b" + "a" * 70]]
+
+
+@pytest.mark.rule("DO-1")
 def test_a_text_that_lost_its_front_only_is_trimmed() -> None:
     assert diff({"output": TEXT}, {"output": TEXT[10:]}) == [["t", ["output"], 10]]
 
