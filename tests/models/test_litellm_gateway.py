@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -21,6 +22,7 @@ from pi_durable_tui.harness.ports import (
     ModelRequest,
     TextDelta,
     ThinkingDelta,
+    ThinkingLevel,
     ToolCallDelta,
     ToolSpec,
     UsageReport,
@@ -347,28 +349,37 @@ async def test_options_reach_the_provider() -> None:
     assert server.requests[0].headers["x-team"] == "blue"
 
 
+CACHED = {"input_tokens": 10_000, "cache_read_input_tokens": 90_000, "cache_creation_input_tokens": 0, "output_tokens": 1}
+
+
+def anthropic(*events: dict[str, Any]) -> str:
+    """A piece of a stream in Anthropic's own form."""
+    return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+
+
+def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> str:
+    return anthropic(
+        {"type": "content_block_start", "index": index, "content_block": start},
+        *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+        {"type": "content_block_stop", "index": index},
+    )
+
+
 ANTHROPIC_STREAM = "".join(
-    f"event: {kind}\ndata: {data}\n\n"
-    for kind, data in [
-        (
-            "message_start",
-            '{"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[],'
-            + '"usage":{"input_tokens":10000,"cache_read_input_tokens":90000,"cache_creation_input_tokens":0,"output_tokens":1}}}',
+    [
+        anthropic({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [], "usage": CACHED}}),
+        block(
+            0,
+            {"type": "thinking", "thinking": "", "signature": ""},
+            {"type": "thinking_delta", "thinking": "let me"},
+            {"type": "signature_delta", "signature": "s1=="},
         ),
-        ("content_block_start", '{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}'),
-        ("content_block_delta", '{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"let me"}}'),
-        ("content_block_delta", '{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"s1=="}}'),
-        ("content_block_stop", '{"type":"content_block_stop","index":0}'),
-        ("content_block_start", '{"type":"content_block_start","index":1,"content_block":{"type":"redacted_thinking","data":"ZZZ="}}'),
-        ("content_block_stop", '{"type":"content_block_stop","index":1}'),
-        ("content_block_start", '{"type":"content_block_start","index":2,"content_block":{"type":"text","text":""}}'),
-        ("content_block_delta", '{"type":"content_block_delta","index":2,"delta":{"type":"text_delta","text":"ok"}}'),
-        ("content_block_stop", '{"type":"content_block_stop","index":2}'),
+        block(1, {"type": "redacted_thinking", "data": "ZZZ="}),
+        block(2, {"type": "text", "text": ""}, {"type": "text_delta", "text": "ok"}),
     ]
 )
-ANTHROPIC_END = (
-    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":500}}\n\n'
-    'event: message_stop\ndata: {"type":"message_stop"}\n\n'
+ANTHROPIC_END = anthropic(
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 500}}, {"type": "message_stop"}
 )
 
 
