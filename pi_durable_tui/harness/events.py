@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeAlias
 
+import msgspec
+
 from pi_durable_tui.harness.live import Live, ToolSlot
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import to_json
@@ -25,19 +27,18 @@ def events_of(before: ConversationView | None, after: ConversationView) -> Itera
         yield _event(after, "snapshot", conversationId=after.conversation.id, live=to_json(after.live), agent=to_json(after.agent))
         return
     yield from _inbox(before, after)
-    yield from _run_start(before, after)
-    yield from _message_progress(before, after)
-    yield from _tool_progress(before, after)
     known = {stored.entry.id for stored in before.entries}
     for stored in after.entries:
         if stored.entry.id not in known:
             yield from _entry(after, stored.entry)
-    yield from _tool_starts(before, after)
-    yield from _retry(before, after)
     yield from _submissions(before, after)
     if before.usage != after.usage:
         yield _event(after, "usage", usage=to_json(after.usage))
     yield from _run_end(before, after)
+    yield from _run_start(before, after)
+    yield from _message_progress(before, after)
+    yield from _tools(before, after)
+    yield from _retry(before, after)
 
 
 def _event(view: ConversationView, kind: str, **fields: Json) -> AgentEvent:
@@ -69,28 +70,29 @@ def _message_progress(before: ConversationView, after: ConversationView) -> Iter
     new = after.live.generation.message if after.live.generation is not None else None
     if new is None:
         return
-    old = before.live.generation.message if before.live.generation is not None else None
+    known = before.live.generation if _request(before.live) == _request(after.live) else None
+    old = known.message if known is not None else None
     if old is None:
         yield _event(after, "message_start", model=new.model)
     if new != old:
         yield _event(after, "message_update", message=to_json(new))
 
 
-def _tool_starts(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+def _request(live: Live) -> tuple[int | None, ...]:
+    """Which request of which run is under way: run, turn, attempt."""
+    return (_run_id(live), live.run.turn if live.run is not None else None, live.generation.attempt if live.generation is not None else None)
+
+
+def _tools(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    """What running calls do, each from its beginning: an observer may have missed that."""
     old = {slot.task_id: slot for slot in before.live.tools}
     for slot in after.live.tools:
-        known = old.get(slot.task_id)
-        if slot.status == "asking" and (known is None or known.status != "asking"):
+        known = old.get(slot.task_id, msgspec.structs.replace(slot, status="pending", output="", output_dropped_chars=0, question=None))
+        if slot.status == "asking" and slot.question != known.question:
             yield _tool_event(after, "question", slot, question=slot.question, details=slot.question_details)
-        if slot.status == "running" and (known is None or known.status != "running"):
+        if slot.status == "running" and known.status != "running":
             yield _tool_event(after, "tool_execution_start", slot, arguments=slot.arguments)
-
-
-def _tool_progress(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
-    old = {slot.task_id: slot for slot in before.live.tools}
-    for slot in after.live.tools:
-        known = old.get(slot.task_id)
-        if known is not None and (slot.output, slot.output_dropped_chars) != (known.output, known.output_dropped_chars):
+        if (slot.output, slot.output_dropped_chars) != (known.output, known.output_dropped_chars):
             yield _tool_event(after, "tool_execution_update", slot, output=slot.output, outputDroppedChars=slot.output_dropped_chars)
 
 

@@ -9,14 +9,14 @@ from pi_durable_tui.clock import Clock
 
 
 class Pace:
-    """Calls `store` for the newest state: `delay_ms` after the first change, then at most every `interval_ms`.
+    """Calls `store` for the newest state: `delay_ms` after the first change, and at most every `interval_ms`.
 
     One call is under way at a time, and the last change is never left behind: it is stored by the next call, also when no more
     changes come. After `stop` no call follows, and what a call had handed to the session's line comes before anything handed in later.
 
     Args:
         store: Stores the state as it is when called.
-        delay_ms: From a change in a quiet time to its store; 0: at once.
+        delay_ms: From the first change that is not stored yet to its store, unless `interval_ms` or a running store asks for more.
         interval_ms: Between the starts of two stores.
     """
 
@@ -26,6 +26,7 @@ class Pace:
         self._interval_ms = interval_ms
         self._delay_ms = delay_ms
         self._is_changed = asyncio.Event()
+        self._changed_at_ms = 0.0  # the first change that is not stored yet
         self._job: asyncio.Task[None] | None = None
 
     def changed(self) -> None:
@@ -37,7 +38,9 @@ class Pace:
         self._raise_failure()
         if self._job is None:
             self._job = asyncio.create_task(self._run(), name="progress")
-        self._is_changed.set()
+        if not self._is_changed.is_set():
+            self._changed_at_ms = self._clock.monotonic_ms()
+            self._is_changed.set()
 
     async def stop(self) -> None:
         """Store nothing more.
@@ -58,8 +61,8 @@ class Pace:
         last_ms = -float("inf")
         while True:
             await self._is_changed.wait()
-            now_ms = self._clock.monotonic_ms()
-            await self._sleep(max(self._delay_ms, last_ms + self._interval_ms - now_ms))
+            due_ms = max(self._changed_at_ms + self._delay_ms, last_ms + self._interval_ms)
+            await self._sleep(due_ms - self._clock.monotonic_ms())
             self._is_changed.clear()
             last_ms = self._clock.monotonic_ms()
             await self._store()

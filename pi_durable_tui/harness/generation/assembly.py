@@ -5,10 +5,10 @@ The pieces are copied as they come; what `message` returns never changes afterwa
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 
-import msgspec
-
+from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.ports import TextDelta, ThinkingDelta, ToolCallDelta
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
 from pi_durable_tui.records.messages import AssistantContent, AssistantMessage, Problem, StopReason, Text, Thinking, ToolCall, Usage
@@ -30,7 +30,7 @@ class _Thought:
 
 @dataclass(slots=True)
 class Assembly:
-    """The answer so far."""
+    """The answer so far. Blank text is no part of it (CASE-B6)."""
 
     model: str
     usage: Usage | None = None
@@ -40,11 +40,13 @@ class Assembly:
     @property
     def is_empty(self) -> bool:
         """True while nothing a person or a tool could use has come."""
-        return not self._parts
+        return not self.message("aborted", is_partial=True).content
 
     def add(self, piece: TextDelta | ThinkingDelta | ToolCallDelta) -> None:
         """Take one more piece."""
         match piece:
+            case TextDelta(text=""):
+                pass  # it would cut a thought in two
             case TextDelta():
                 self._text().append(piece.text)
             case ThinkingDelta():
@@ -59,7 +61,8 @@ class Assembly:
             is_partial: More may come: the arguments of calls are not parsed yet, their text stands in `malformed`.
         """
         taken: set[str] = set()
-        content = tuple(_content(part, taken, is_partial=is_partial) for part in self._parts)
+        parts = (_content(part, taken, is_partial=is_partial) for part in self._parts)
+        content = tuple(part for part in parts if not _is_blank(part))
         return AssistantMessage(content=content, model=self.model, stop_reason=stop_reason, usage=self.usage, problem=problem)
 
     def _text(self) -> list[str]:
@@ -94,7 +97,7 @@ def _content(part: list[str] | _Thought | _Call, taken: set[str], *, is_partial:
         case _Thought():
             return Thinking(text=clean_text("".join(part.pieces)), signature=part.signature, redacted=part.redacted)
         case _Call():
-            call_id = _free_id(clean_text(part.id), taken)
+            call_id = free_id(clean_text(part.id), taken)
             raw = clean_text("".join(part.pieces))
             if is_partial:
                 return ToolCall(id=call_id, name=clean_text(part.name), arguments={}, malformed=raw)
@@ -102,8 +105,18 @@ def _content(part: list[str] | _Thought | _Call, taken: set[str], *, is_partial:
             return ToolCall(id=call_id, name=clean_text(part.name), arguments=arguments or {}, malformed=raw if arguments is None else None)
 
 
-def _free_id(call_id: str, taken: set[str]) -> str:
-    """Ids may be missing or come twice; each call of an answer gets one of its own."""
+def _is_blank(part: AssistantContent) -> bool:
+    match part:
+        case Text():
+            return not part.text.strip()
+        case Thinking():
+            return not part.text.strip() and part.signature is None
+        case ToolCall():
+            return False
+
+
+def free_id(call_id: str, taken: set[str]) -> str:
+    """An id that is not among `taken` and now is: ids of calls may be missing or come twice, and providers refuse that."""
     wanted = call_id or "call"
     free = wanted if call_id and wanted not in taken else next(f"{wanted}_{n}" for n in range(len(taken) + 2) if f"{wanted}_{n}" not in taken)
     taken.add(free)
@@ -115,7 +128,12 @@ def parsed_arguments(raw: str) -> JsonObject | None:
     if not raw.strip():
         return {}
     try:
-        value = strict(msgspec.json.decode(raw))
-    except (msgspec.DecodeError, ValueError):
+        # Not msgspec: it refuses an escaped half of a surrogate pair, which models do write and `strict` mends (CASE-B10).
+        value = strict(json.loads(raw, parse_constant=_refuse))
+    except (ValueError, BadRequest, RecursionError):  # no JSON, or no JSON of ours: an infinity, a number or a nesting without end
         return None
     return value if isinstance(value, dict) else None
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(constant)

@@ -1,18 +1,20 @@
 """The model's context, derived from the transcript (rule CX-1). PURE.
 
 Whatever happened to the transcript (kills, aborts, forks, compactions), what comes out here is valid for every provider: each call
-has exactly one result, right behind it and in call order; no result stands alone; user messages do not follow each other; nothing
-is empty; the system prompt keeps its place.
+has exactly one result, right behind it and in call order; no result stands alone; no two calls share an id; roles alternate and a
+user begins; no text is blank (how a result without output is said is up to the gateway); the system prompt keeps its place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TypeAlias, TypeVar
 
 import msgspec
 
+from pi_durable_tui.harness.generation.assembly import free_id
 from pi_durable_tui.records.entry import Edit, Entry
-from pi_durable_tui.records.messages import AssistantMessage, Message, SystemMessage, Text, Thinking, ToolResultMessage, UserMessage
+from pi_durable_tui.records.messages import AssistantMessage, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
 LEFT_OUT = frozenset({"aborted", "error", "deferred"})
 """Answers with these stop reasons are for people, not for the model."""
@@ -20,25 +22,37 @@ LEFT_OUT = frozenset({"aborted", "error", "deferred"})
 LOST_RESULT = "[error] No result of this call was recorded."
 """The text of a result that has to be made up, because a call without one is refused by providers."""
 
+BEGINNING = "(The beginning of this conversation is left out.)"
+"""What a user says where a context would begin with an answer, which providers refuse."""
+
+Spoken = TypeVar("Spoken", SystemMessage, UserMessage, AssistantMessage)
+
+Results: TypeAlias = dict[tuple[int, str], list[ToolResultMessage]]
+"""By the place of the answer and the id of its call, in the order they came."""
+
 
 def derive(entries: Sequence[Entry]) -> tuple[Message, ...]:
     """The messages to send.
 
     Args:
-        entries: From the newest head marker's first entry through the cutoff, ids growing.
+        entries: From the newest head marker through the cutoff, in the order of `in_order`.
     """
     messages = list(_edited(entries))
-    results = [message for message in messages if isinstance(message, ToolResultMessage)]
+    results = _results(messages)
+    taken: set[str] = set()
     ordered: list[Message] = []
-    for message in messages:
+    for place, message in enumerate(messages):
         match message:
             case ToolResultMessage():
                 continue
             case AssistantMessage():
-                ordered += _answer_with_results(message, results)
-            case SystemMessage() | UserMessage():
-                ordered += [message] if _has_content(message) else []
-    return tuple(_merged(_with_system_first(ordered)))
+                answer = _readable(message) if message.stop_reason not in LEFT_OUT else None
+                ordered += _with_results(answer, place, results, taken) if answer is not None else ()
+            case SystemMessage():
+                ordered += [said] if (said := _readable(message)) is not None else []
+            case UserMessage():
+                ordered += [said] if (said := _readable(message)) is not None else []
+    return tuple(_beginning_with_a_user(_merged(_with_system_first(ordered))))
 
 
 def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...]:
@@ -53,17 +67,9 @@ def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...
     return (marker, *(entry for entry in entries if entry.id != marker.id))
 
 
-def _with_system_first(messages: list[Message]) -> list[Message]:
-    """The first instructions are written when the first input is answered, so they stand behind it; providers want them in front."""
-    first = next((index for index, message in enumerate(messages) if not isinstance(message, UserMessage)), None)
-    if first is None or not isinstance(messages[first], SystemMessage):
-        return messages
-    return [messages[first], *messages[:first], *messages[first + 1 :]]
-
-
 def _edited(entries: Sequence[Entry]) -> Iterable[Message]:
     """Messages with the newest edit of each entry applied."""
-    edits = {edit.entry_id: edit for entry in entries for edit in entry.edits}
+    edits = {edit.entry_id: edit for entry in sorted(entries, key=lambda each: each.id) for edit in entry.edits}
     for entry in entries:
         edit = edits.get(entry.id)
         message = entry.message if edit is None else _replacement(edit)
@@ -75,36 +81,72 @@ def _replacement(edit: Edit) -> Message | None:
     return edit.message if edit.action == "replace" else None
 
 
-def _answer_with_results(message: AssistantMessage, results: list[ToolResultMessage]) -> list[Message]:
-    """An answer and the results of its calls, which are taken out of `results`; empty when the model should not see the answer."""
-    if message.stop_reason in LEFT_OUT or not _has_content(message):
-        return []
-    return [_without_blanks(message), *(_take_result(call.id, call.name, results) for call in message.tool_calls)]
+def _readable(message: Spoken) -> Spoken | None:
+    """The message without blank texts; None when nothing is left that a model can read."""
+    kept = tuple(part for part in message.content if not isinstance(part, Text) or part.text.strip())
+    if all(isinstance(part, Thinking) for part in kept):
+        return None
+    return message if len(kept) == len(message.content) else msgspec.structs.replace(message, content=kept)
 
 
-def _take_result(call_id: str, name: str, results: list[ToolResultMessage]) -> ToolResultMessage:
-    for index, result in enumerate(results):
-        if result.tool_call_id == call_id:
-            return results.pop(index)
-    return ToolResultMessage(tool_call_id=call_id, tool_name=name, content=(Text(text=LOST_RESULT),), is_error=True)
+def _results(messages: Sequence[Message]) -> Results:
+    """Which result belongs to which call. Ids may come again in later answers: a result belongs to the newest answer before it."""
+    answers: dict[str, int] = {}
+    results: Results = {}
+    for place, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and message.stop_reason not in LEFT_OUT:
+            answers |= {call.id: place for call in message.tool_calls}
+        elif isinstance(message, ToolResultMessage) and message.tool_call_id in answers:
+            results.setdefault((answers[message.tool_call_id], message.tool_call_id), []).append(message)
+    return results
 
 
-def _has_content(message: SystemMessage | UserMessage | AssistantMessage) -> bool:
-    return any(not isinstance(part, Thinking) and not (isinstance(part, Text) and not part.text.strip()) for part in message.content)
+def _with_results(message: AssistantMessage, place: int, results: Results, taken: set[str]) -> list[Message]:
+    """An answer and one result for each of its calls; where an id was used before, both get another one."""
+    ids = [free_id(call.id, taken) for call in message.tool_calls]
+    found = [_result(call, results.get((place, call.id), [])) for call in message.tool_calls]
+    if ids == [call.id for call in message.tool_calls]:
+        return [message, *found]
+    own = iter(ids)
+    content = tuple(msgspec.structs.replace(part, id=next(own)) if isinstance(part, ToolCall) else part for part in message.content)
+    renamed = [msgspec.structs.replace(result, tool_call_id=call_id) for result, call_id in zip(found, ids, strict=True)]
+    return [msgspec.structs.replace(message, content=content), *renamed]
 
 
-def _without_blanks(message: AssistantMessage) -> AssistantMessage:
-    kept = tuple(part for part in message.content if not (isinstance(part, Text) and not part.text.strip()))
-    return message if kept == message.content else msgspec.structs.replace(message, content=kept)
+def _result(call: ToolCall, recorded: list[ToolResultMessage]) -> ToolResultMessage:
+    if recorded:
+        return recorded.pop(0)
+    return ToolResultMessage(tool_call_id=call.id, tool_name=call.name, content=(Text(text=LOST_RESULT),), is_error=True)
+
+
+def _with_system_first(messages: list[Message]) -> list[Message]:
+    """The first instructions are written when the first input is answered, so they stand behind it; providers want them in front."""
+    first = next((index for index, message in enumerate(messages) if not isinstance(message, UserMessage)), None)
+    if first is None or not isinstance(messages[first], SystemMessage):
+        return messages
+    return [messages[first], *messages[:first], *messages[first + 1 :]]
 
 
 def _merged(messages: Iterable[Message]) -> list[Message]:
-    """Neighbouring user messages become one, since some providers want roles to alternate."""
+    """Neighbouring messages of one role become one, since some providers want roles to alternate.
+
+    Of the earlier of two answers only the text stays: its thoughts may be of another model, and only the newest ones must go back.
+    """
     merged: list[Message] = []
     for message in messages:
-        last = merged[-1] if merged else None
-        if isinstance(message, UserMessage) and isinstance(last, UserMessage):
-            merged[-1] = UserMessage(content=(*last.content, *message.content))
-        else:
-            merged.append(message)
+        match (merged[-1] if merged else None, message):
+            case (UserMessage() as last, UserMessage()):
+                merged[-1] = UserMessage(content=(*last.content, *message.content))
+            case (AssistantMessage() as last, AssistantMessage()):
+                text = (part for part in last.content if not isinstance(part, Thinking))
+                merged[-1] = msgspec.structs.replace(message, content=(*text, *message.content))
+            case _:
+                merged.append(message)
     return merged
+
+
+def _beginning_with_a_user(messages: list[Message]) -> list[Message]:
+    first = next((index for index, message in enumerate(messages) if not isinstance(message, SystemMessage)), None)
+    if first is None or not isinstance(messages[first], AssistantMessage):
+        return messages
+    return [*messages[:first], UserMessage(content=(Text(text=BEGINNING),)), *messages[first:]]

@@ -147,6 +147,7 @@ async def _take_in(events: AsyncGenerator[ModelEvent, None], assembly: Assembly,
         match event:
             case UsageReport():
                 assembly.usage = event.usage
+                pace.changed()
             case Finished() | ModelFailed() | Deferred():
                 return event
             case _:

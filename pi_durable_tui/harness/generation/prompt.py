@@ -6,13 +6,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 
 from pi_durable_tui.records.entry import SYSTEM, Entry
-from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.json import JsonObject, clean_text
 from pi_durable_tui.records.messages import SystemMessage, Text
 
 
 def digest(text: str) -> str:
-    """A short fingerprint of a section."""
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+    """A short fingerprint of a section, as it will be stored (CASE-B10)."""
+    return hashlib.blake2b(clean_text(text).encode(), digest_size=8).hexdigest()
 
 
 def sections_sent(entries: Sequence[Entry]) -> dict[str, str]:

@@ -22,7 +22,9 @@ def _resolved(node: Json, components: JsonObject) -> Json:
     if isinstance(node, dict):
         reference = node.get("$ref")
         if isinstance(reference, str):
-            return _resolved(components[reference.rsplit("/", 1)[-1]], components)
+            # What stands beside a reference (the field's own description or default) goes over what it names.
+            named = cast("JsonObject", components[reference.rsplit("/", 1)[-1]])
+            return _resolved({**named, **{key: item for key, item in node.items() if key != "$ref"}}, components)
         return {key: _resolved(item, components) for key, item in node.items()}
     if isinstance(node, list):
         return [_resolved(item, components) for item in node]

@@ -1,0 +1,155 @@
+"""Example 08: a task that counts to five, is stopped in the middle, and goes on where it was.
+
+Run it on a session file; run it again on the same file to go on:
+
+    python -m tests.examples.e08_memo_and_recovery session.sqlite --close-at 2
+    python -m tests.examples.e08_memo_and_recovery session.sqlite
+
+With `--close-at N` the harness is closed after `tick N` was printed and before the next step is stored; with `--kill-at N` the
+process kills itself there, as `kill -9` would. Either way no tick is printed twice: the memo is written before the print.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pi_durable_tui.clock import Clock, SystemClock
+from pi_durable_tui.entropy import SystemEntropy
+from pi_durable_tui.harness.harness import Harness
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelInfo, ModelRequest
+from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.tasks.definition import TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.records.task import Completed
+from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import open_sqlite
+
+LAST = 5
+STEP_MS = 50
+
+
+@dataclass
+class Counter:
+    """The task kind `example.counter` and what a test wants to know of it."""
+
+    clock: Clock
+    stop_at: int | None = None
+    printed: list[str] = field(default_factory=list)
+    steps: list[int] = field(default_factory=list)
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def extension(self) -> Extension:
+        """The bundle to install."""
+        return Extension(name="counter", tasks=(TaskDefinition(kind="example.counter", phases={"count": self.count}),))
+
+    async def count(self, runtime: TaskRuntime) -> None:
+        """One step: print the number once, then store the next one and sleep."""
+        n = int(str(runtime.checkpoint["n"]))
+        self.steps.append(n)
+        if runtime.recall(f"printed-{n}") is None:
+            await runtime.memo(f"printed-{n}", True)
+            self.say(f"tick {n}")
+        if n == self.stop_at:
+            self.stopped.set()
+            await asyncio.Event().wait()  # here the process ends
+        if n == LAST:
+            await runtime.end(Completed(value=f"counted to {LAST}"))
+        else:
+            await runtime.sleep_until(self.clock.now_ms() + STEP_MS, {"phase": "count", "n": n + 1})
+
+    def say(self, line: str) -> None:
+        """Print a line and remember it."""
+        self.printed.append(line)
+        print(line, flush=True)
+
+
+class NoModel:
+    """A gateway for programs without a model."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        """Refuse."""
+        yield ModelFailed(reason="no_model", message=f"there is no model {request.model}", retryable=False)
+
+    async def info(self, model: str) -> ModelInfo:
+        """Nothing is known of any model."""
+        del model
+        return ModelInfo()
+
+    async def warm_up(self) -> None:
+        """Nothing to load."""
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+@dataclass(frozen=True)
+class Here:
+    """The environment of an agent without tools."""
+
+    cwd: str = "."
+
+
+async def open_harness(storage: Storage, counter: Counter) -> Harness:
+    """A harness that knows the counter."""
+    return await Harness.open(
+        storage,
+        models=NoModel(),
+        clock=counter.clock,
+        entropy=SystemEntropy(),
+        environment=lambda agent: Here(agent.cwd),
+        extensions=(counter.extension(),),
+    )
+
+
+async def begin_or_go_on(harness: Harness) -> int:
+    """Start the counter in a new store, or go on with the one that is there; returns the task's id."""
+    tasks = (await harness.session.storage.tasks(kind="example.counter")).items
+    if tasks:
+        await harness.resume()
+        return tasks[0].id
+    conversation = await harness.create_conversation(Agent())
+    return await harness.start_task(conversation.id, "example.counter", {}, {"phase": "count", "n": 1})
+
+
+async def outcome(harness: Harness, task_id: int) -> str:
+    """Wait for the end of the task and say how it ended."""
+    with_watch = harness.session.watch()
+    while True:
+        task = await harness.session.storage.task(task_id)
+        if task is not None and isinstance(task.outcome, Completed):
+            with_watch.close()
+            return str(task.outcome.value)
+        await anext(with_watch)
+
+
+async def main(path: Path, *, close_at: int | None, kill_at: int | None) -> None:
+    """Count, from wherever the file says."""
+    counter = Counter(SystemClock(), close_at or kill_at)
+    harness = await open_harness(await open_sqlite(path, clock=counter.clock), counter)
+    task_id = await begin_or_go_on(harness)
+    ended = asyncio.create_task(outcome(harness, task_id))
+    stopped = asyncio.create_task(counter.stopped.wait())
+    await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if counter.stopped.is_set() and kill_at is not None:
+        os.kill(os.getpid(), signal.SIGKILL)
+    if ended.done():
+        print(ended.result(), flush=True)
+    for wait in (ended, stopped):
+        wait.cancel()
+    await harness.close()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("path", type=Path)
+    parser.add_argument("--close-at", type=int)
+    parser.add_argument("--kill-at", type=int)
+    options = parser.parse_args()
+    asyncio.run(main(options.path, close_at=options.close_at, kill_at=options.kill_at))
