@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Literal, Protocol, TypeAlias
 
 from pi_durable_tui.errors import StorageRejected
-from pi_durable_tui.records.commit import Batch, DocumentBase, DocumentDelta, DocumentRetired
+from pi_durable_tui.records.commit import Batch, DocumentBase, DocumentRetired
 from pi_durable_tui.records.document import Address, StoredDocument
 from pi_durable_tui.storage.port import Metadata
 
@@ -104,11 +104,11 @@ def _check_requests(batch: Batch, known: Known) -> None:
 
 def _check_documents(batch: Batch, known: Known) -> None:
     changed: set[int] = set()
-    retired = {item.document_id for item in batch.documents if isinstance(item, DocumentRetired)}
+    retired: set[int] = set()
     created: dict[int, Address] = {}
     for item in batch.documents:
-        if isinstance(item, DocumentDelta | DocumentBase) and item.document_id in changed:
-            raise _invalid(f"The batch changes document {item.document_id} twice.")
+        if item.document_id in retired or (item.document_id in changed and not isinstance(item, DocumentRetired)):
+            raise _invalid(f"The batch changes document {item.document_id} twice, or after its end.")
         stored = known.stored_document(item.document_id)
         if stored is not None and stored.retired_seq is not None:
             raise StorageRejected(f"Document {item.document_id} is retired.", reason="not_found")
@@ -119,8 +119,7 @@ def _check_documents(batch: Batch, known: Known) -> None:
                 raise _invalid(f"Document {item.document_id} has another address than the batch gives it.")
         elif stored is None and item.document_id not in created:
             raise StorageRejected(f"There is no document {item.document_id}.", reason="not_found")
-        if not isinstance(item, DocumentRetired):
-            changed.add(item.document_id)
+        (retired if isinstance(item, DocumentRetired) else changed).add(item.document_id)
     addresses: set[Address] = set()
     for document_id, address in created.items():
         live = known.live_document(address)

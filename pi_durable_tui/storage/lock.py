@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import socket
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,6 +20,8 @@ import msgspec
 from pi_durable_tui.errors import EnvironmentFailure, StoreLocked
 
 _TEXT_MOST_BYTES = 4096
+_NAME_ATTEMPTS = 20
+_NAME_PAUSE_S = 0.005
 
 
 class Holder(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -90,7 +93,7 @@ def acquire(store: Path, *, since_ms: int) -> OwnerLock:
 
 def this_process(*, since_ms: int) -> Holder:
     """What others are told about this process."""
-    return Holder(pid=os.getpid(), host=socket.gethostname(), since_ms=since_ms, boot_id=_boot_id(), start_ticks=_start_ticks())
+    return Holder(pid=os.getpid(), host=socket.gethostname(), since_ms=since_ms, boot_id=_boot_id(), start_ticks=_start_ticks(os.getpid()))
 
 
 def _locked(path: Path) -> int:
@@ -116,11 +119,28 @@ def _locked(path: Path) -> int:
 
 
 def _holder_text(path: Path) -> str:
+    """Who holds a lock that was found held. The holder may just be about to write its name over that of a dead one: it gets a moment."""
+    for _attempt in range(_NAME_ATTEMPTS):
+        holder = _read_holder(path)
+        if holder is not None and not _is_over(holder):
+            return str(holder)
+        time.sleep(_NAME_PAUSE_S)
+    return "it did not say which"
+
+
+def _read_holder(path: Path) -> Holder | None:
     try:
         with path.open("rb") as file:
-            return str(msgspec.json.decode(file.read(_TEXT_MOST_BYTES), type=Holder))
+            return msgspec.json.decode(file.read(_TEXT_MOST_BYTES), type=Holder)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
-        return "it did not say which"
+        return None
+
+
+def _is_over(holder: Holder) -> bool:
+    """True when the named process certainly runs no more; False also where that cannot be told."""
+    if holder.host != socket.gethostname() or holder.boot_id is None or holder.start_ticks is None:
+        return False
+    return holder.boot_id != _boot_id() or holder.start_ticks != _start_ticks(holder.pid)
 
 
 def _boot_id() -> str | None:
@@ -130,10 +150,10 @@ def _boot_id() -> str | None:
         return None
 
 
-def _start_ticks() -> int | None:
-    """Start of this process in clock ticks since boot: the 22nd field, counted after the name, which may hold anything."""
+def _start_ticks(pid: int) -> int | None:
+    """Start of a process in clock ticks since boot: the 22nd field, counted after the name, which may hold anything. None: it is gone."""
     try:
-        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
         return int(fields[19])
     except (OSError, ValueError, IndexError):
         return None

@@ -291,8 +291,7 @@ class MemoryStorage:
             yield _put(self.contents.tasks, task.id, task, seq)
         for submission in batch.submissions:
             yield _put(self.contents.submissions, submission.id, submission, seq)
-            if submission.request_id is not None:
-                yield partial(self.contents.requests.__setitem__, (submission.conversation_id, submission.request_id), submission.id)
+            yield partial(self._use_request, submission, self.contents.submissions.seen.get(submission.id))
         for write in batch.documents:
             match write:
                 case DocumentBase():
@@ -303,6 +302,12 @@ class MemoryStorage:
                     yield partial(self._store_delta, write.document_id, codec.encode(revision_of(write)), seq)
                 case DocumentRetired():
                     yield partial(self._retire, write.document_id, seq)
+
+    def _use_request(self, submission: Submission, before: Submission | None) -> None:
+        if before is not None and before.request_id is not None:
+            del self.contents.requests[before.conversation_id, before.request_id]
+        if submission.request_id is not None:
+            self.contents.requests[submission.conversation_id, submission.request_id] = submission.id
 
     def _store_base(self, document: StoredDocument, text: str, base: str, seq: int) -> None:
         before = self.contents.documents.seen.get(document.id)

@@ -311,6 +311,14 @@ async def test_a_request_id_is_used_once_in_a_conversation(storage: ReopenableSt
     assert (await storage.submission_by_request(1, "r")).id == 3
 
 
+@pytest.mark.rule("ST-4", "ST-8")
+async def test_a_replaced_submission_gives_its_request_id_free(storage: ReopenableStorage):
+    await storage.commit(batch(3, conversations=[conversation(1)], submissions=[submission(2, request_id="r")]))
+    await storage.commit(batch(3, submissions=[submission(2)]))
+    await storage.commit(batch(4, submissions=[submission(3, request_id="r")]))
+    assert await storage.submission_by_request(1, "r") == submission(3, request_id="r")
+
+
 # -------------------------------------------------------------------------------------------------------------- documents
 
 
@@ -387,6 +395,8 @@ async def test_a_document_may_be_changed_and_retired_in_one_commit(storage: Reop
         ([base(3, {})], "invalid"),
         ([base(2, {}, address=address(kind="test.other"))], "invalid"),
         ([DocumentDelta(document_id=2, ops=SET), base(2, {})], "invalid"),
+        ([DocumentRetired(document_id=2), DocumentRetired(document_id=2)], "invalid"),
+        ([DocumentRetired(document_id=2), DocumentDelta(document_id=2, ops=SET)], "invalid"),
         ([base(3, {}, address=address(kind="test.other")), base(4, {}, address=address(kind="test.other"))], "invalid"),
     ],
 )

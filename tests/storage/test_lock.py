@@ -73,6 +73,17 @@ def test_the_text_of_a_lock_file_decides_nothing(tmp_path: Path, text: bytes):
     lock.release()
 
 
+@pytest.mark.rule("ST-12")
+@pytest.mark.parametrize("change", [{"startTicks": 1}, {"bootId": "another"}])
+def test_a_dead_holder_is_never_named_as_the_living_one(tmp_path: Path, change: dict[str, object]):
+    store = tmp_path / "s.sqlite"
+    lock = acquire(store, since_ms=SINCE_MS)
+    path = lock_path(store)
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    assert "it did not say which" in holder_of(store)
+    lock.release()
+
+
 @pytest.mark.rule("ST-12", "SA-16")
 def test_a_lock_file_that_is_a_link_is_not_followed(tmp_path: Path):
     target = tmp_path / "target"
