@@ -9,8 +9,8 @@ import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.tools.environment import LocalEnvironment, environment_of
+from pi_durable_tui.records.json import JsonObject, clean_text
+from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.output import Collected, OutputCollector
 from pi_durable_tui.tools.process import CommandEnd, ProcessFacts
 from pi_durable_tui.tools.result import failed, note, succeeded, title
@@ -65,7 +65,9 @@ async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult
     finally:
         collector.close()
     moved = end.directory is not None and environment.move_to(end.directory)
-    return _result(arguments, end, collector.finish(), environment, moved=moved, lost=lost_before or environment.take_loss())
+    collector.show_rest()
+    output = await in_thread(collector.finish)
+    return _result(arguments, end, output, environment, moved=moved, lost=lost_before or environment.take_loss())
 
 
 def _result(arguments: BashArguments, end: CommandEnd, output: Collected, environment: LocalEnvironment, *, moved: bool, lost: str | None) -> ToolResult:
@@ -81,20 +83,23 @@ def _result(arguments: BashArguments, end: CommandEnd, output: Collected, enviro
         facts.append(f"exit code {end.exit_code}")
     if moved:
         facts.append(f"the working directory is now {directory}")
-    text = output.text.rstrip("\n")
-    if not text and not facts:
-        text = "(no output)"
-    lines = "".join(f"[{fact}]\n" for fact in facts).rstrip("\n")
+    elif directory != environment.cwd:
+        facts.append(f"working directory: {directory}")
+    text = output.text.rstrip("\n") or "(no output)"
     details: JsonObject = {
         "exitCode": end.exit_code,
         "signal": end.signal,
         "timedOut": end.timed_out,
-        "directory": directory,
+        "directory": clean_text(directory),
         "outputBytes": output.total_bytes,
         "outputPath": output.path,
     }
     answer = failed if end.timed_out or end.exit_code != 0 else succeeded
-    return answer("\n".join(part for part in (text, lines) if part), details=details, diagnostics=(*output.diagnostics, *_lost(lost, environment), *_left(end)))
+    return answer(
+        "\n".join([text, *(f"[{fact}]" for fact in facts)]),
+        details=details,
+        diagnostics=(*output.diagnostics, *_lost(lost, environment), *_left(end)),
+    )
 
 
 def _lost(directory: str | None, environment: LocalEnvironment) -> tuple[Diagnostic, ...]:

@@ -5,18 +5,22 @@ The content before and the content after are named by digests, stored before any
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Reconciled, ToolContext, ToolResult
-from pi_durable_tui.records.json import Json, JsonObject
-from pi_durable_tui.tools import files, text_file
-from pi_durable_tui.tools.diff import unified
+from pi_durable_tui.records.json import Json, JsonObject, clean_text
+from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.result import failed, succeeded
-from pi_durable_tui.tools.truncate import line_count, size_text
+from pi_durable_tui.tools.text import text_file
+from pi_durable_tui.tools.text.diff import unified
+from pi_durable_tui.tools.text.truncate import line_count, size_text
+
+_HEX = "hex:"  # no absolute path starts like this
 
 
 class Intent(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,6 +32,10 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_json(self) -> JsonObject:
         """The stored form."""
+        try:
+            self.path.encode()
+        except UnicodeEncodeError:  # a folder whose name is no UTF-8: JSON cannot hold it as it is
+            return {"path": _HEX + os.fsencode(self.path).hex(), "before": self.before, "after": self.after}
         return {"path": self.path, "before": self.before, "after": self.after}
 
 
@@ -48,13 +56,18 @@ class Change:
 
 def read_intent(prepared: Json) -> Intent | None:
     """The stored intent of a call; None for a call that stored none."""
-    return None if prepared is None else msgspec.convert(prepared, Intent)
+    if prepared is None:
+        return None
+    intent = msgspec.convert(prepared, Intent)
+    if not intent.path.startswith(_HEX):
+        return intent
+    return Intent(path=os.fsdecode(bytes.fromhex(intent.path.removeprefix(_HEX))), before=intent.before, after=intent.after)
 
 
 def details(change: Change) -> JsonObject:
     """What people are shown of a change: path, diff, counts."""
     before = "" if change.before is None else text_file.decode(change.before).text
-    return {"path": change.path, "created": change.before is None, **unified(before, text_file.decode(change.after).text).to_json()}
+    return {"path": clean_text(change.path), "created": change.before is None, **unified(before, text_file.decode(change.after).text).to_json()}
 
 
 def make(change: Change, context: ToolContext, environment: LocalEnvironment, verb: str) -> ToolResult:
@@ -93,7 +106,7 @@ def reconcile(context: ToolContext, environment: LocalEnvironment) -> Reconciled
     if data is not None and now == intent.after:
         environment.saw(intent.path, intent.after)
         text = f"{intent.path} was written before the interruption ({line_count(text_file.decode(data).text)} lines, {size_text(len(data))})."
-        return Reconciled(verdict="done", result=succeeded(text, details={"path": intent.path}))
+        return Reconciled(verdict="done", result=succeeded(text, details={"path": clean_text(intent.path)}))
     return Reconciled(verdict="not_started" if now == intent.before else "in_doubt")
 
 

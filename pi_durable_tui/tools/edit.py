@@ -10,9 +10,10 @@ from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import Json, JsonObject, clean_text
 from pi_durable_tui.tools import change as changes
-from pi_durable_tui.tools import edit_match, files, text_file
+from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import failed, title
+from pi_durable_tui.tools.text import edit_match, text_file
 
 DESCRIPTION = """Change parts of a text file. Each edit replaces old by new. old must be in the file exactly as given, blanks included, and exactly once;
 add lines around it to make it unique, or set replace_all to replace it everywhere. All edits look at the file as it is before the call, must not overlap, and

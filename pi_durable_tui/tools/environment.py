@@ -171,7 +171,8 @@ class LocalEnvironment:
     # ------------------------------------------------------------------------------------------------------------ inside
 
     def _private_folder(self) -> Path:
-        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (*reversed(self._state_dir.parents), self._state_dir):
+            folder.mkdir(mode=0o700, exist_ok=True)  # one by one: mkdir gives this mode to the last one only
         self._state_dir.chmod(0o700)
         return self._state_dir
 

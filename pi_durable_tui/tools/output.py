@@ -18,8 +18,8 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.harness.ports import Diagnostic
 from pi_durable_tui.tools.environment import SPILL_BYTES, LocalEnvironment
 from pi_durable_tui.tools.result import cut_note
-from pi_durable_tui.tools.terminal_text import PlainStream, plain
-from pi_durable_tui.tools.truncate import RESULT_BYTES, head_and_tail, size_text
+from pi_durable_tui.tools.text.terminal_text import PlainStream, plain
+from pi_durable_tui.tools.text.truncate import RESULT_BYTES, head_and_tail, size_text
 
 WHOLE_BYTES = 1024 * 1024
 TAIL_BYTES = 256 * 1024
@@ -80,10 +80,13 @@ class OutputCollector:
         elif self._total_bytes > RESULT_BYTES and self._spill_problem is None:
             self._begin_spill()
 
-    def finish(self) -> Collected:
-        """The result, once the output has ended. Nothing may be added afterwards."""
+    def show_rest(self) -> None:
+        """Show what was held back, once the output has ended. Nothing may be added afterwards."""
         if rest := self._stream.feed(self._decoder.decode(b"", final=True)) + self._stream.finish():
             self._show(rest)
+
+    def finish(self) -> Collected:
+        """The result, once the output has ended. Takes a while for much of it: belongs on a thread."""
         text = plain(self._kept().decode(errors="replace"))
         cut = head_and_tail(text)
         if not cut.left_out_bytes and not self._tail:

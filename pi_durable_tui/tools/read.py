@@ -8,10 +8,11 @@ import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
-from pi_durable_tui.tools import files, text_file
+from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import cut_note, failed, note, succeeded, title
-from pi_durable_tui.tools.truncate import RESULT_BYTES, RESULT_LINES, head_within, line_count, size_text
+from pi_durable_tui.tools.text import text_file
+from pi_durable_tui.tools.text.truncate import RESULT_BYTES, RESULT_LINES, head_within, line_count, size_text
 
 DESCRIPTION = f"""Read a text file. Gives the text exactly as it is in the file, without line numbers,
 so that it can be copied into edit.

@@ -11,10 +11,11 @@ from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import Json, JsonObject, clean_text
 from pi_durable_tui.tools import change as changes
-from pi_durable_tui.tools import files, text_file
+from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import failed, title
-from pi_durable_tui.tools.truncate import line_count
+from pi_durable_tui.tools.text import text_file
+from pi_durable_tui.tools.text.truncate import line_count
 
 DESCRIPTION = """Write a whole text file: a new one (its folders are made), or in place of an old one that was read before and has not changed since.
 To change a part of a file use edit. A byte order mark and Windows line endings of the old file are kept.

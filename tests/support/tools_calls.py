@@ -32,9 +32,7 @@ class Workplace:
             self.started.append(facts)
 
         self.calls += 1
-        return ToolContext(
-            environment=self.environment, output=self.output.append, prepared=prepared, started=started, call_id=call_id or f"call{self.calls}"
-        )
+        return ToolContext(environment=self.environment, output=self.output.append, prepared=prepared, started=started, call_id=call_id or f"call{self.calls}")
 
     async def call(self, name: str, **arguments: Any) -> ToolResult:
         """Prepare and execute, as a call that nothing interrupts."""
@@ -57,3 +55,8 @@ class Workplace:
 def text_of(result: ToolResult) -> str:
     """What the model reads of a result."""
     return "\n".join(part.text for part in result.content if not hasattr(part, "data"))
+
+
+def names_in(folder: Path) -> list[str]:
+    """What a folder holds, sorted."""
+    return sorted(path.name for path in folder.iterdir())

@@ -1,0 +1,1 @@
+"""PURE. Texts as tools need them: file contents and back, exact matching, differences, limits, terminal output as plain text."""
