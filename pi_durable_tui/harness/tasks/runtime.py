@@ -83,8 +83,6 @@ class TaskRuntime:
             if move is not None:
                 state = self._state_after(task, move)
                 transaction.put_task(moved(task, state, at_ms=transaction.now_ms))
-                if isinstance(state, Terminal):
-                    await transaction.retire_documents("task", task.id)
 
         await self.services.session.commit(callback, priority=priority)
 

@@ -1,4 +1,4 @@
-"""Carries out what `rules` say: starts handlers, joins them, and commits the moves between (rules TK-2, TK-3, TK-7, TK-15).
+"""Carries out what `rules` say and commits the moves between handlers (rules TK-5, TK-6, TK-12 to TK-15).
 
 It decides nothing. Each action is looked at again on the line before it is written, so that a commit in between cannot make it wrong.
 """
@@ -6,20 +6,19 @@ It decides nothing. Each action is looked at again on the line before it is writ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
-from pi_durable_tui.harness.services import Report, ReportKind, Services
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.tasks.closing import close_task, report
 from pi_durable_tui.harness.tasks.definition import Ending, TaskDefinition
+from pi_durable_tui.harness.tasks.invocation import Invocation, Invocations
 from pi_durable_tui.harness.tasks.ownership import live_children
 from pi_durable_tui.harness.tasks.rules import Action, World, next_action, plan
-from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.commit import Commit
-from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Pending, Running, Task, Terminal, Waiting, moved
+from pi_durable_tui.records.task import Pending, Running, Task, Terminal, Waiting, moved
 from pi_durable_tui.session.transaction import Transaction
 
 LONGEST_SLEEP_MS = 30_000
@@ -28,26 +27,16 @@ REFUSED_AGAIN_MS = 5_000
 """How long to wait before asking a store again that refused a commit for want of space."""
 
 
-@dataclass(slots=True)
-class Invocation:
-    """A handler at work in this process."""
-
-    runtime: TaskRuntime
-    job: asyncio.Task[None] | None = None
-    is_cancelled: bool = False
-
-
 class Scheduler:
     """Runs the live tasks of one session. Create it, `start` it once, `stop` it before the session closes."""
 
     def __init__(self, services: Services, table: TaskTable) -> None:
         self._services = services
         self._table = table
-        self._invocations: dict[int, Invocation] = {}
         self._dirty = asyncio.Event()
+        self._invocations = Invocations(services, table, self._dirty.set)
         self._pump: asyncio.Task[None] | None = None
         self._timer: asyncio.Task[None] | None = None
-        self._joins: set[asyncio.Task[None]] = set()
         self._is_stopping = False
 
     def start(self) -> None:
@@ -71,23 +60,20 @@ class Scheduler:
             tasks=self._table.tasks,
             outcomes=self._table.outcomes,
             conversation_owners=self._table.conversation_owners,
-            invoked=self._invocations.keys(),
+            invoked=self._invocations.task_ids,
             fits=self._fits,
             now_ms=self._services.clock.now_ms(),
             restart_limit=self._services.settings.restart_limit,
         )
 
     async def stop(self) -> None:
-        """Fence off, cancel and join every handler; who does not end within the grace time is left behind, unable to write."""
+        """End all handlers and run nothing any more."""
         self._is_stopping = True
-        jobs = [job for job in (self._pump, self._timer, *self._joins) if job is not None]
-        for invocation in self._invocations.values():
-            invocation.runtime.fence()
-            if invocation.job is not None:
-                jobs.append(invocation.job)
-        for job in jobs:
+        loops = [job for job in (self._pump, self._timer) if job is not None]
+        for job in loops:
             job.cancel()
-        await self._joined(jobs)
+        await asyncio.gather(*loops, return_exceptions=True)
+        await self._invocations.stop()
 
     # ------------------------------------------------------------------------------------------------------------ the pump
 
@@ -121,15 +107,15 @@ class Scheduler:
                 case "start":
                     await self._start(action)
                 case "cancel":
-                    self._cancel(action.task_id)
+                    self._invocations.cancel(action.task_id)
                 case "resume" | "settle" | "abort_others":
                     await self._replace(action)
                 case "exhaust":
                     await self._exhaust(action)
                 case "close_aborted":
-                    await self._close(action.task_id, Ending(why="aborted"), lambda: self._still(action))
+                    await close_task(self._services, Ending(why="aborted"), lambda: self._still(action))
         except StorageRejected as refused:
-            self._report("storage_refused", refused.reason, refused.message, self._table.tasks.get(action.task_id))
+            report(self._services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(action.task_id))
             self._arm(self._services.clock.now_ms() + REFUSED_AGAIN_MS)
 
     def _still(self, action: Action) -> Task | None:
@@ -141,7 +127,32 @@ class Scheduler:
         below = live_children(world.tasks.values(), world.conversation_owners)
         return task if next_action(task, world, has_live_below=task.id in below) == action.kind else None
 
-    # ------------------------------------------------------------------------------------------------- moves between handlers
+    # ------------------------------------------------------------------------------------------------------------- actions
+
+    def _fits(self, task: Task) -> bool:
+        definition = self._services.registry.task(task.kind)
+        return definition is not None and definition.fits(task)
+
+    async def _start(self, action: Action) -> None:
+        definition = self._services.registry.task(self._table.tasks[action.task_id].kind)
+        if definition is None:
+            return
+        started: list[Invocation] = []
+
+        async def callback(transaction: Transaction) -> None:
+            task = self._still(action)
+            if task is not None:
+                transaction.put_task(_running(task, definition, now_ms=transaction.now_ms))
+                started.append(self._invocations.reserve(task.id))
+
+        try:
+            await self._services.session.commit(callback)
+        except BaseException:
+            for invocation in started:
+                self._invocations.release(invocation)
+            raise
+        for invocation in started:
+            self._invocations.run(invocation, definition)
 
     async def _replace(self, action: Action) -> None:
         async def callback(transaction: Transaction) -> None:
@@ -163,145 +174,17 @@ class Scheduler:
     async def _exhaust(self, action: Action) -> None:
         task = self._table.tasks[action.task_id]
         definition = self._services.registry.task(task.kind)
-        await self._close(task.id, Ending(why="restart_limit", message=f"it was cut off {task.restarts} times in a row"), lambda: self._still(action))
+        ending = Ending(why="restart_limit", message=f"it was cut off {task.restarts} times in a row")
+        await close_task(self._services, ending, lambda: self._still(action))
         kind = definition.limit_report if definition is not None else "task_faulted"
-        self._report(kind, "restart_limit", f"Task {task.id} ({task.kind}) was cut off {task.restarts} times in a row and is not run again.", task)
+        message = f"Task {task.id} ({task.kind}) was cut off {task.restarts} times in a row and is not run again."
+        report(self._services, kind, "restart_limit", message, task)
 
-    async def _close(self, task_id: int, ending: Ending, still: Callable[[], Task | None]) -> None:
-        """End a task from outside, as its definition says."""
 
-        async def callback(transaction: Transaction) -> None:
-            task = still()
-            if task is None:
-                return
-            outcome = await self._outcome(transaction, task, ending)
-            transaction.put_task(moved(task, Terminal(outcome=outcome), at_ms=transaction.now_ms))
-            await transaction.retire_documents("task", task_id)
-
-        await self._services.session.commit(callback, priority="outcome")
-
-    async def _outcome(self, transaction: Transaction, task: Task, ending: Ending) -> Outcome:
-        definition = self._services.registry.task(task.kind)
-        if definition is None or not definition.fits(task):
-            return Orphaned() if ending.why == "aborted" else Faulted(message=ending.message)
-        if definition.on_ending is not None:
-            return await definition.on_ending(transaction, task, ending)
-        if ending.why == "aborted":
-            return Aborted()
-        return Faulted(message=ending.message, detail={"reason": ending.why} if ending.why == "restart_limit" else None)
-
-    # ------------------------------------------------------------------------------------------------------------- handlers
-
-    def _fits(self, task: Task) -> bool:
-        definition = self._services.registry.task(task.kind)
-        return definition is not None and definition.fits(task)
-
-    async def _start(self, action: Action) -> None:
-        definition = self._services.registry.task(self._table.tasks[action.task_id].kind)
-        if definition is None:
-            return
-        invocation = Invocation(TaskRuntime(action.task_id, self._services, self._table))
-
-        async def callback(transaction: Transaction) -> bool:
-            task = self._still(action)
-            if task is None or task.checkpoint is None:
-                return False
-            checkpoint = task.checkpoint
-            if task.version < definition.version and definition.migrate is not None:
-                checkpoint = definition.migrate(checkpoint, task.version)
-                task = msgspec.structs.replace(task, version=definition.version, state=Pending(checkpoint=checkpoint))
-            transaction.put_task(moved(task, Running(checkpoint=checkpoint), at_ms=transaction.now_ms))
-            self._invocations[task.id] = invocation
-            return True
-
-        try:
-            is_started = await self._services.session.commit(callback)
-        except BaseException:
-            self._invocations.pop(action.task_id, None)
-            raise
-        if is_started:
-            invocation.job = asyncio.create_task(self._invoke(invocation, definition), name=f"task {action.task_id}")
-
-    async def _invoke(self, invocation: Invocation, definition: TaskDefinition) -> None:
-        try:
-            await self._run_phases(invocation.runtime, definition)
-        except (Fenced, SessionClosed, SessionFailed):
-            return
-        except Exception as error:  # noqa: BLE001 - the phase boundary: whatever a handler raises ends its task, not the harness
-            await self._fault(invocation.runtime, f"{type(error).__name__}: {error}")
-        finally:
-            if self._invocations.get(invocation.runtime.task_id) is invocation:
-                del self._invocations[invocation.runtime.task_id]
-            self._dirty.set()
-
-    async def _run_phases(self, runtime: TaskRuntime, definition: TaskDefinition) -> None:
-        while True:
-            before = runtime.checkpoint
-            phase = definition.phases.get(str(before.get("phase")))
-            if phase is None:
-                await self._fault(runtime, f"{definition.kind} has no phase {before.get('phase')!r}")
-                return
-            await phase(runtime)
-            after = self._table.tasks.get(runtime.task_id)
-            if after is None or not isinstance(after.state, Running):
-                return
-            if after.state.checkpoint == before:
-                await self._fault(runtime, f"phase {before.get('phase')!r} returned without progress")
-                return
-
-    async def _fault(self, runtime: TaskRuntime, message: str) -> None:
-        task = self._table.tasks.get(runtime.task_id)
-
-        def still() -> Task | None:
-            now = self._table.tasks.get(runtime.task_id)
-            return now if now is not None and isinstance(now.state, Running) and now.abort_at_ms is None else None
-
-        if task is None or self._is_stopping:
-            return
-        runtime.fence()
-        try:
-            await self._close(runtime.task_id, Ending(why="fault", message=message), still)
-        except StorageRejected as refused:
-            message = f"{message}; the end could not be stored: {refused.message}"
-        except (SessionClosed, SessionFailed):
-            return
-        self._report("task_faulted", "fault", message, task)
-
-    def _cancel(self, task_id: int) -> None:
-        invocation = self._invocations.get(task_id)
-        if invocation is None or invocation.job is None or invocation.is_cancelled:
-            return
-        invocation.is_cancelled = True
-        invocation.runtime.fence()
-        invocation.job.cancel()
-        join = asyncio.create_task(self._give_up_on(task_id, invocation, invocation.job), name=f"join task {task_id}")
-        self._joins.add(join)
-        join.add_done_callback(self._joins.discard)
-
-    async def _give_up_on(self, task_id: int, invocation: Invocation, job: asyncio.Task[None]) -> None:
-        """Wait for a cancelled handler; after the grace time it is left behind, fenced off."""
-        await self._joined([job])
-        if self._invocations.get(task_id) is invocation:
-            del self._invocations[task_id]
-        self._dirty.set()
-
-    async def _joined(self, jobs: list[asyncio.Task[None]]) -> None:
-        if not jobs:
-            return
-        grace = asyncio.create_task(self._services.clock.sleep_ms(self._services.settings.close_grace_ms))
-        joined = asyncio.create_task(asyncio.wait(jobs))
-        await asyncio.wait({grace, joined}, return_when=asyncio.FIRST_COMPLETED)
-        grace.cancel()
-        joined.cancel()
-
-    def _report(self, kind: ReportKind, reason: str, message: str, task: Task | None) -> None:
-        self._services.report(
-            Report(
-                kind=kind,
-                reason=reason,
-                message=message,
-                at_ms=self._services.clock.now_ms(),
-                task_id=task.id if task is not None else None,
-                conversation_id=task.conversation_id if task is not None else None,
-            )
-        )
+def _running(task: Task, definition: TaskDefinition, *, now_ms: int) -> Task:
+    """The task as running, its checkpoint brought to the definition's version."""
+    checkpoint = task.checkpoint or {}
+    if task.version < definition.version and definition.migrate is not None:
+        checkpoint = definition.migrate(checkpoint, task.version)
+        task = msgspec.structs.replace(task, version=definition.version, state=Pending(checkpoint=checkpoint))
+    return moved(task, Running(checkpoint=checkpoint), at_ms=now_ms)

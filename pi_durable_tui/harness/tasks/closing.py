@@ -1,0 +1,44 @@
+"""Ending a task from outside: aborted, at the restart limit, or after a fault of its handler (rules TK-3, TK-8, TK-12, TK-15)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pi_durable_tui.harness.services import Report, ReportKind, Services
+from pi_durable_tui.harness.tasks.definition import Ending
+from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, Terminal, moved
+from pi_durable_tui.session.transaction import Transaction
+
+
+async def close_task(services: Services, ending: Ending, still: Callable[[], Task | None]) -> None:
+    """End a task in one commit, with what its definition has to say about it.
+
+    Args:
+        still: Asked on the line: the task as it is now, or None when it shall not be ended any more.
+    """
+
+    async def callback(transaction: Transaction) -> None:
+        task = still()
+        if task is not None:
+            outcome = await _outcome(services, transaction, task, ending)
+            transaction.put_task(moved(task, Terminal(outcome=outcome), at_ms=transaction.now_ms))
+
+    await services.session.commit(callback, priority="outcome")
+
+
+async def _outcome(services: Services, transaction: Transaction, task: Task, ending: Ending) -> Outcome:
+    definition = services.registry.task(task.kind)
+    if definition is None or not definition.fits(task):
+        return Orphaned() if ending.why == "aborted" else Faulted(message=ending.message)
+    if definition.on_ending is not None:
+        return await definition.on_ending(transaction, task, ending)
+    if ending.why == "aborted":
+        return Aborted()
+    return Faulted(message=ending.message, detail={"reason": ending.why} if ending.why == "restart_limit" else None)
+
+
+def report(services: Services, kind: ReportKind, reason: str, message: str, task: Task | None) -> None:
+    """Tell whoever listens about a task."""
+    at_ms = services.clock.now_ms()
+    task_id, conversation_id = (task.id, task.conversation_id) if task is not None else (None, None)
+    services.report(Report(kind=kind, reason=reason, message=message, at_ms=at_ms, task_id=task_id, conversation_id=conversation_id))
