@@ -18,13 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.errors import EnvironmentFailure, InternalError
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.tools import reaper
 
 READ_BYTES = 65_536
 JOIN_LIMIT_S = 4.0  # longer than the reaper's own limits together
 DRAIN_LIMIT_S = 0.25  # what a foreign holder of the output pipe may cost
+KILL_CHECKS, KILL_CHECK_S = 100, 0.01
 COMMAND_LIMIT_BYTES = 120_000  # one argument of a process holds 128 KiB on Linux
 
 # Runs the command text, and reports the directory it ends in on a descriptor that what it starts does not get. `unset` comes before
@@ -185,6 +186,8 @@ class _Running:
     async def join(self) -> None:
         """Wait until the reaper is gone and its output was read."""
         await asyncio.wait({self._gone}, timeout=JOIN_LIMIT_S)
+        if not self._orderly:
+            await self._kill_group()
         await asyncio.wait({self._drained}, timeout=DRAIN_LIMIT_S)
 
     def end(self, *, timed_out: bool) -> CommandEnd:
@@ -199,17 +202,23 @@ class _Running:
         )
 
     def close(self) -> None:
-        """Give everything back; what still lives is killed as far as it can be reached."""
+        """Give everything back."""
         self._loop.remove_reader(self._control.fileno())
         self._stop_reading()
         self._control.close()  # ends the command if it still runs
-        if not self._orderly and self._facts is not None and is_running(self._facts):
-            with contextlib.suppress(OSError):
-                os.killpg(self._facts.pid, signal.SIGKILL)
         if self._gone.done():
             self._child.wait()
         else:
             _abandon(self._child)
+
+    async def _kill_group(self) -> None:
+        """The reaper was killed, or is stuck: kill what can be reached without it, and wait until it is gone."""
+        for _ in range(KILL_CHECKS):
+            if self._facts is None or not is_running(self._facts):
+                return
+            with contextlib.suppress(OSError):
+                os.killpg(self._facts.pid, signal.SIGKILL)
+            await asyncio.sleep(KILL_CHECK_S)
 
     def _hear(self) -> None:
         try:
@@ -245,7 +254,7 @@ class _Running:
                 self._counts = (int(count), int(left))
                 self._orderly = True
             case _:
-                raise EnvironmentFailure(f"The reaper of a command said {words!r}, which means nothing.")
+                raise InternalError(f"the reaper of a command said {words!r}")
 
     def _read(self) -> None:
         try:

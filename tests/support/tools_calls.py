@@ -10,6 +10,7 @@ import msgspec
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.messages import Text
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 
@@ -46,6 +47,19 @@ class Workplace:
             context = self.context(prepared, context.call_id)
         return await tool.execute(converted, context)
 
+    async def prepare(self, name: str, **arguments: Any) -> dict[str, Any]:
+        """The intent of a call that is not refused."""
+        tool = self.tools[name]
+        assert tool.prepare is not None
+        prepared = await tool.prepare(msgspec.convert(arguments, tool.arguments), self.context())
+        assert isinstance(prepared, dict)
+        return prepared
+
+    async def execute(self, name: str, prepared: Any, **arguments: Any) -> ToolResult:
+        """Execute a call whose intent was stored."""
+        tool = self.tools[name]
+        return await tool.execute(msgspec.convert(arguments, tool.arguments), self.context(prepared))
+
     async def reconcile(self, name: str, prepared: Any, *, call_id: str = "call1", **arguments: Any) -> Reconciled:
         tool = self.tools[name]
         assert tool.reconcile is not None
@@ -54,9 +68,15 @@ class Workplace:
 
 def text_of(result: ToolResult) -> str:
     """What the model reads of a result."""
-    return "\n".join(part.text for part in result.content if not hasattr(part, "data"))
+    return "\n".join(part.text for part in result.content if isinstance(part, Text))
 
 
 def names_in(folder: Path) -> list[str]:
     """What a folder holds, sorted."""
     return sorted(path.name for path in folder.iterdir())
+
+
+def details_of(result: ToolResult) -> dict[str, Any]:
+    """What people are shown of a result."""
+    assert result.details is not None
+    return dict(result.details)

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -14,9 +15,19 @@ import pytest
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.harness.ports import Diagnostic
 from pi_durable_tui.tools.process import ProcessFacts, is_running
-from tests.support.tools_calls import Workplace, names_in, text_of
+from tests.support.tools_calls import Workplace, details_of, names_in, text_of
 
 ONE_ENDED = (Diagnostic("info", "note", "1 process was left in the background, now ended."),)
+
+TWO_FORKS = """
+import os, time
+if os.fork(): os._exit(0)
+os.setsid()
+if os.fork(): os._exit(0)
+open("pids", "w").write(str(os.getpid()))
+open("ready", "w").write("x")
+time.sleep(100)
+"""
 
 
 def pids(work: Workplace) -> list[int]:
@@ -26,6 +37,10 @@ def pids(work: Workplace) -> list[int]:
 
 def living(numbers: list[int]) -> list[int]:
     return [number for number in numbers if psutil.pid_exists(number) and psutil.Process(number).status() != psutil.STATUS_ZOMBIE]
+
+
+def facts_of(stored: dict[str, Any]) -> ProcessFacts:
+    return ProcessFacts(pid=stored["pid"], start_time=stored["startTime"], boot_id=stored["bootId"])
 
 
 async def ready(work: Workplace) -> None:
@@ -69,16 +84,14 @@ async def test_the_facts_are_stored_before_anything_runs(work: Workplace):
     context = work.context()
 
     async def started(facts: dict) -> None:
-        known = ProcessFacts(pid=facts["pid"], start_time=facts["startTime"], boot_id=facts["bootId"])
-        seen.extend([is_running(known), (work.folder / "ran").exists()])
+        seen.extend([is_running(facts_of(facts)), (work.folder / "ran").exists()])
         work.started.append(facts)
 
     object.__setattr__(context, "started", started)
     result = await tool.execute(tool.arguments(command="touch ran; echo $$"), context)
     assert seen == [True, False]
     assert text_of(result) == str(work.started[0]["pid"])
-    gone = ProcessFacts(pid=work.started[0]["pid"], start_time=work.started[0]["startTime"], boot_id=work.started[0]["bootId"])
-    assert not is_running(gone)
+    assert not is_running(facts_of(work.started[0]))
 
 
 async def test_a_command_whose_facts_cannot_be_stored_never_runs(work: Workplace):
@@ -130,7 +143,7 @@ async def test_what_ends_by_itself_right_after_the_shell_is_not_cut(work: Workpl
 async def test_many_calls_leave_no_descriptor_and_no_process(work: Workplace):
     await work.call("bash", command="true")
     before = len(os.listdir("/proc/self/fd")), len(psutil.Process().children())  # noqa: PTH208
-    for _ in range(20):
+    for _ in range(10):
         await work.call("bash", command="sleep 300 & true")
     assert (len(os.listdir("/proc/self/fd")), len(psutil.Process().children())) == before  # noqa: PTH208
 
@@ -200,8 +213,7 @@ async def test_python_files_of_the_working_directory_are_not_imported(work: Work
         "echo before; for i in 1 2 3; do (while :; do :; done) & echo $! >> pids; done; echo > ready; wait",
         "echo before; bash -c 'trap \"\" TERM; echo $$ > pids; echo > ready; sleep 100'",
         "echo before; (sleep 100 | cat) & echo $! > pids; echo > ready; wait; echo x",
-        "echo before; python3 -c 'import os,time\nif os.fork(): os._exit(0)\nos.setsid()\nif os.fork(): os._exit(0)\n"
-        'open("pids","w").write(str(os.getpid()))\nopen("ready","w").write("x")\ntime.sleep(100)\'; sleep 100',
+        f"echo before; python3 -c '{TWO_FORKS}'; sleep 100",
     ],
 )
 async def test_a_timeout_ends_everything_that_was_started(tmp_path: Path, command: str):
@@ -213,7 +225,7 @@ async def test_a_timeout_ends_everything_that_was_started(tmp_path: Path, comman
     clock.advance(2_000)
     result = await asyncio.wait_for(running, 3)
     assert text_of(result) == "before\n[timed out after 2 s; the command and everything it started were ended]"
-    assert (result.is_error, result.details["timedOut"]) == (True, True)
+    assert (result.is_error, details_of(result)["timedOut"]) == (True, True)
     assert living(pids(work)) == []
 
 
@@ -246,7 +258,7 @@ async def test_a_flood_in_one_line_is_bounded_in_memory_result_and_file(work: Wo
     result = await work.call("bash", command="head -c 60M /dev/zero | tr '\\0' a")
     assert process.memory_info().rss - before < 100_000_000
     assert len(text_of(result)) < 60_000
-    path = result.details["outputPath"]
+    path = details_of(result)["outputPath"]
     assert Path(path).stat().st_size == 20_000_000
     assert [(diagnostic.level, diagnostic.code) for diagnostic in result.diagnostics] == [("warn", "truncated")]
     assert result.diagnostics[0].message == f"The output was 62.9 MB; its start and its end are shown. Its first 20.0 MB are in {path}."
@@ -265,7 +277,7 @@ async def test_a_long_output_is_cut_in_the_middle_and_kept_whole_in_a_private_fi
     result = await work.call("bash", command="seq 1 5000")
     lines = text_of(result).splitlines()
     assert (lines[0], lines[400], lines[-1], len(lines)) == ("1", "[… the middle was left out …]", "5000", 2_001)
-    path = Path(result.details["outputPath"])
+    path = Path(details_of(result)["outputPath"])
     assert path.read_text() == "".join(f"{number}\n" for number in range(1, 5_001))
     assert result.diagnostics == (Diagnostic("warn", "truncated", f"The output was 23.9 KB; its start and its end are shown. All of it is in {path}."),)
     modes = [stat.S_IMODE(place.stat().st_mode) for place in (path, path.parent, work.state)]

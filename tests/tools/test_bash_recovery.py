@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -37,11 +38,61 @@ def test_a_killed_agent_leaves_no_process_and_no_late_effect(tmp_path: Path, for
     command = f"work() {{ {EFFECT}; }}; {FORMS[form]}"
     agent = subprocess.Popen([sys.executable, "-c", AGENT, str(tmp_path), command], cwd=ROOT)
     (work / "ready").read_text()
-    command_processes = psutil.Process(agent.pid).children(recursive=True)
-    assert int((work / "pids").read_text()) in [process.pid for process in command_processes] or form == "double fork"
-    effect = psutil.Process(int((work / "pids").read_text()))
+    processes = psutil.Process(agent.pid).children(recursive=True)
+    assert int((work / "pids").read_text()) in [process.pid for process in processes]
     agent.kill()
     agent.wait()
-    _, alive = psutil.wait_procs([*command_processes, effect], timeout=1)
+    _, alive = psutil.wait_procs(processes, timeout=1)
     assert [process.pid for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     assert not (work / "effects").exists()
+
+
+HOLDER = """
+import asyncio, os, sys
+from pathlib import Path
+from tests.support.tools_calls import Workplace
+async def main():
+    running = asyncio.ensure_future(Workplace(Path(sys.argv[1])).call("bash", command=sys.argv[2]))
+    await asyncio.to_thread((Path(sys.argv[1]) / "work/started").read_text)
+    if os.fork() == 0:  # holds every descriptor of the agent, and outlives it
+        os.read(0, 1)
+        os._exit(0)
+    (Path(sys.argv[1]) / "work/ready").write_text("x")
+    await running
+asyncio.run(main())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.rule("PR-7")
+def test_a_copy_of_the_agents_descriptors_does_not_hide_its_death(tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    os.mkfifo(work / "ready")
+    os.mkfifo(work / "started")
+    agent = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path), "echo $$ > pids; echo > started; sleep 60"], cwd=ROOT, stdin=subprocess.PIPE)
+    (work / "ready").read_text()
+    shell = psutil.Process(int((work / "pids").read_text()))
+    agent.kill()
+    agent.wait()
+    _, alive = psutil.wait_procs([shell], timeout=1)
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
+    assert agent.stdin is not None
+    agent.stdin.close()  # lets the copy go
+
+
+@pytest.mark.slow
+@pytest.mark.rule("PR-7")
+def test_a_command_dies_when_its_reaper_is_killed_and_the_agent_cannot_act(tmp_path: Path):
+    work = tmp_path / "work"
+    work.mkdir()
+    os.mkfifo(work / "ready")
+    agent = subprocess.Popen([sys.executable, "-c", AGENT, str(tmp_path), "echo $$ $PPID > pids; echo > ready; sleep 60"], cwd=ROOT)
+    (work / "ready").read_text()
+    shell, reaper = (psutil.Process(int(word)) for word in (work / "pids").read_text().split())
+    agent.send_signal(signal.SIGSTOP)
+    reaper.kill()
+    _, alive = psutil.wait_procs([shell], timeout=1)
+    agent.kill()
+    agent.wait()
+    assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []

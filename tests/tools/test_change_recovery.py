@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
-import msgspec
 import pytest
 
 from tests.support.tools_calls import Workplace, names_in, text_of
@@ -15,13 +15,9 @@ from tests.support.tools_calls import Workplace, names_in, text_of
 EDIT = {"path": "f", "edits": [{"old": "old", "new": "new"}]}
 
 
-async def intent(work: Workplace) -> object:
-    tool = work.tools["edit"]
+async def intent(work: Workplace) -> dict[str, Any]:
     (work.folder / "f").write_text("old\n")
-
-    prepared = await tool.prepare(msgspec.convert(EDIT, tool.arguments), work.context())
-    assert isinstance(prepared, dict)
-    return prepared
+    return await work.prepare("edit", **EDIT)
 
 
 @pytest.mark.rule("TO-8")
@@ -39,9 +35,7 @@ async def test_the_old_content_means_not_started_and_the_call_can_run(work: Work
     prepared = await intent(work)
     again = Workplace(tmp_path)
     assert (await again.reconcile("edit", prepared, **EDIT)).verdict == "not_started"
-    tool = again.tools["edit"]
-
-    result = await tool.execute(msgspec.convert(EDIT, tool.arguments), again.context(prepared))
+    result = await again.execute("edit", prepared, **EDIT)
     assert (result.is_error, (work.folder / "f").read_text()) == (False, "new\n")
 
 
@@ -59,18 +53,16 @@ async def test_any_other_content_means_in_doubt(work: Workplace, now: str | None
 async def test_a_write_that_was_prepared_runs_after_a_restart_though_the_file_is_unread_then(work: Workplace, tmp_path: Path):
     (work.folder / "f").write_text("old\n")
     await work.call("read", path="f")
-    tool = work.tools["write"]
-    prepared = await tool.prepare(tool.arguments(path="f", content="new\n"), work.context())
+    prepared = await work.prepare("write", path="f", content="new\n")
     again = Workplace(tmp_path)
     assert (await again.reconcile("write", prepared, path="f", content="new\n")).verdict == "not_started"
-    result = await again.tools["write"].execute(tool.arguments(path="f", content="new\n"), again.context(prepared))
+    result = await again.execute("write", prepared, path="f", content="new\n")
     assert (result.is_error, (work.folder / "f").read_text()) == (False, "new\n")
 
 
 @pytest.mark.rule("TO-8")
 async def test_a_new_file_that_is_not_there_means_not_started(work: Workplace):
-    tool = work.tools["write"]
-    prepared = await tool.prepare(tool.arguments(path="f", content="new\n"), work.context())
+    prepared = await work.prepare("write", path="f", content="new\n")
     assert (await work.reconcile("write", prepared, path="f", content="new\n")).verdict == "not_started"
 
 
@@ -79,11 +71,9 @@ async def test_the_file_is_found_again_in_a_folder_whose_name_is_no_text(tmp_pat
     odd = tmp_path / os.fsdecode(b"\xff")
     odd.mkdir()
     work = Workplace(odd)
-    tool = work.tools["write"]
-    arguments = tool.arguments(path="f", content="new\n")
-    prepared = await tool.prepare(arguments, work.context())
+    prepared = await work.prepare("write", path="f", content="new\n")
     prepared["path"].encode()
-    result = await tool.execute(arguments, work.context(prepared))
+    result = await work.execute("write", prepared, path="f", content="new\n")
     text_of(result).encode()
     assert (await work.reconcile("write", prepared, path="f", content="new\n")).verdict == "done"
 

@@ -182,18 +182,15 @@ async def test_odd_targets_are_refused_and_nothing_is_left(work: Workplace):
 
 @pytest.mark.rule("TO-8")
 async def test_the_intent_names_the_file_and_both_contents(work: Workplace):
-    tool = work.tools["write"]
-    prepared = await tool.prepare(tool.arguments(path="f", content="new\n"), work.context())
+    prepared = await work.prepare("write", path="f", content="new\n")
     assert prepared == {"path": f"{work.folder}/f", "before": None, "after": "7aa7a5359173d05b63cfd682e3c38487f3cb4f7f1d60659fe59fab1505977d4c"}
 
 
 @pytest.mark.rule("TO-8")
 async def test_a_change_between_intent_and_execution_is_not_overwritten(work: Workplace):
-    tool = work.tools["write"]
-    arguments = tool.arguments(path="f", content="new\n")
-    prepared = await tool.prepare(arguments, work.context())
+    prepared = await work.prepare("write", path="f", content="new\n")
     (work.folder / "f").write_text("someone else's\n")
-    result = await tool.execute(arguments, work.context(prepared))
+    result = await work.execute("write", prepared, path="f", content="new\n")
     assert "was changed by someone else before this call could begin" in text_of(result)
     assert (work.folder / "f").read_text() == "someone else's\n"
 
@@ -202,6 +199,7 @@ async def test_a_preview_shows_the_difference_and_writes_nothing(work: Workplace
     (work.folder / "f").write_text("old\n")
     await work.call("read", path="f")
     tool = work.tools["write"]
+    assert tool.preview is not None
     preview = await tool.preview(tool.arguments(path="f", content="new\n"), work.context())
     assert preview["diff"] == "@@ -1,1 +1,1 @@\n-old\n+new"
     assert (work.folder / "f").read_text() == "old\n"
