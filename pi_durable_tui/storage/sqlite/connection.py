@@ -28,6 +28,8 @@ from pi_durable_tui.storage.sqlite.sql import Sql
 Synchronous: TypeAlias = Literal["full", "normal"]
 ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
 
+WAL_HEADER_BYTES = 32
+
 SELECT_METADATA = "SELECT next_id, next_seq, schema_version, last_at_ms, hash FROM durable_metadata WHERE singleton = 1"
 INSERT_METADATA = "INSERT INTO durable_metadata (singleton, next_id, next_seq, schema_version, last_at_ms, hash) VALUES (1, ?, ?, ?, ?, ?)"
 UPDATE_METADATA = "UPDATE durable_metadata SET next_id = ?, next_seq = ?, schema_version = ?, last_at_ms = ?, hash = ? WHERE singleton = 1"
@@ -74,12 +76,13 @@ def read_mode(path: Path, files: FileOps) -> ReadMode:
     """How a file can be read just now without leaving anything behind.
 
     Returns:
-        unchanging: there is no WAL, so nobody writes. shared: through the WAL and its index, whether its writer lives or died.
-        recovering: the index is missing, as after copying a file away from it; reading would have to make one.
+        unchanging: the WAL is missing or holds nothing, so all is in the file. shared: through the WAL and its index, whether its
+        writer lives or died. recovering: the index is missing, as after copying a file away from it; reading would have to make one.
     """
-    if files.size_bytes(_beside(path, "-shm")) is not None:
-        return "shared"
-    return "recovering" if files.size_bytes(_beside(path, "-wal")) else "unchanging"
+    # A WAL of a header alone is what a kill between its first two writes leaves; SQLite's read-only index cannot cope with it.
+    if (files.size_bytes(_beside(path, "-wal")) or 0) <= WAL_HEADER_BYTES:
+        return "unchanging"
+    return "recovering" if files.size_bytes(_beside(path, "-shm")) is None else "shared"
 
 
 def open_for_reading(path: Path, mode: ReadMode, *, vfs: str | None = None) -> Sql:

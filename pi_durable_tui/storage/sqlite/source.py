@@ -78,6 +78,9 @@ class Follower:
             # A writer came while the file was taken as unchanging: what looked like damage was its work.
             self.close()
             return self._attempt(work)
+        except EnvironmentFailure:
+            self.close()  # the next read opens again, in the way that fits then
+            raise
 
     def close(self) -> None:
         if self._sql is not None:
