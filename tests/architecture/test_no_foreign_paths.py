@@ -10,7 +10,7 @@ from tests.architecture.source import ROOT, name, tracked
 
 # Written in pieces, so that this file does not find itself.
 PATTERNS = {
-    "a path of somebody's machine": re.compile(r"(?<![\w.$}>\-])/(?:ro" + r"ot|ho" + r"me/\w+|Us" + r"ers/\w+|wo" + r"rk|opt/v)(?:/|\b)"),
+    "a path of somebody's machine": re.compile(r"(?<![\w.$}>\-])/(?:ro" + r"ot|ho" + r"me/(?!me\b|user\b)\w+|Us" + r"ers/\w+|wo" + r"rk|opt/v)(?:/|\b)"),
     "the host of a package registry": re.compile(
         r"pypi\.o" + r"rg|pythonho" + r"sted|registry\.npm" + r"js|index-u" + r"rl *=|--extra-index-u" + r"rl|proxy\.gol" + r"ang"
     ),
@@ -35,6 +35,7 @@ def test_no_file_holds(what: str):
 def test_the_patterns_find_what_they_are_for():
     assert PATTERNS["a path of somebody's machine"].search("see /ho" + "me/somebody/x")
     assert not PATTERNS["a path of somebody's machine"].search("tmp_path/home/x")
+    assert not PATTERNS["a path of somebody's machine"].search("/ho" + "me/me, who is nobody")
     assert PATTERNS["the host of a package registry"].search("https://files.pythonho" + "sted.org/x")
     assert PATTERNS["a key of a provider"].search("sk-ant-" + "a" * 40)
 

@@ -1,0 +1,43 @@
+"""The one command runs every test there is, and the machine's script is that command."""
+
+from __future__ import annotations
+
+import tomllib
+
+from tests import ci
+from tests.architecture.source import ROOT, modules, name
+
+
+def test_every_test_file_belongs_to_exactly_one_part():
+    files = [name(path) for path in modules(ROOT / "tests") if path.name.startswith("test_")]
+    parts = {
+        path: [part for part, entries in ci.TEST_PARTS.items() for entry in entries if path == f"tests/{entry}" or path.startswith(f"tests/{entry}/")]
+        for path in files
+    }
+    assert {path: found for path, found in parts.items() if len(found) != 1} == {}
+
+
+def test_the_machine_script_ends_in_the_one_command():
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8").rstrip().splitlines()
+    assert "tests/ci.py" in script[-1]
+
+
+def test_the_stories_looked_for_in_the_wheel_are_those_the_wheel_is_told_to_carry():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert carried == {f"sessions/{story}": f"pi_durable_tui/_sessions/{story}" for story in ci.STORIES}
+    assert sorted(ci.STORIES) == sorted(path.name for path in (ROOT / "sessions").iterdir() if path.is_dir() and not path.name.startswith("_"))
+
+
+def test_the_totals_add_up_over_all_parts():
+    results = {
+        "prepare": ci.Result(ok=True, output="", shown="9 passed"),
+        "pure": ci.Result(ok=True, output="", shown="12 passed, 1 skipped in 0.5s"),
+        "contract": ci.Result(ok=False, output="", shown="= 2 failed, 30 passed, 1 error in 3.2s ="),
+    }
+    assert ci.totals(results) == "tests: 42 passed, 3 failed, 1 skipped"
+
+
+def test_a_part_without_tests_fails(monkeypatch, tmp_path):
+    monkeypatch.setitem(ci.TEST_PARTS, "pure", ("nothing_here",))
+    assert not ci.run_tests(ci.Bench(tmp_path), "pure").ok
