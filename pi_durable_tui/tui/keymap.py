@@ -12,7 +12,7 @@ class Key:
     Attributes:
         keys: Names of the keys, comma-separated, as the terminal library spells them.
         shown: The keys as people write them.
-        action: The app's action; "" for what the composer does by itself.
+        action: The app's action, or the screen's behind "screen."; "" for what the composer does by itself.
         help: What it does.
     """
 
@@ -32,10 +32,10 @@ KEYS: tuple[Key, ...] = (
     Key(keys="ctrl+c", shown="Ctrl+C", action="clear_or_quit", help="clear the line; twice: quit"),
     Key(keys="ctrl+d", shown="Ctrl+D", action="end_of_input", help="quit when nothing is typed"),
     Key(keys="ctrl+z", shown="Ctrl+Z", action="suspend_process", help="suspend; the shell's fg comes back"),
-    Key(keys="ctrl+o", shown="Ctrl+O", action="unfold", help="unfold all tools and thinking, or fold them"),
+    Key(keys="ctrl+o", shown="Ctrl+O", action="screen.unfold", help="unfold all tools and thinking, or fold them"),
     Key(keys="shift+tab", shown="Shift+Tab", action="next_approval", help="next approval mode"),
-    Key(keys="pageup", shown="PageUp", action="page(-1)", help="scroll up"),
-    Key(keys="pagedown", shown="PageDown", action="page(1)", help="scroll down"),
-    Key(keys="ctrl+home", shown="Ctrl+Home", action="go_start", help="to the first line"),
-    Key(keys="ctrl+end", shown="Ctrl+End", action="go_end", help="to the last line, and follow"),
+    Key(keys="pageup", shown="PageUp", action="screen.page(-1)", help="scroll up"),
+    Key(keys="pagedown", shown="PageDown", action="screen.page(1)", help="scroll down"),
+    Key(keys="ctrl+home", shown="Ctrl+Home", action="screen.go_start", help="to the first line"),
+    Key(keys="ctrl+end", shown="Ctrl+End", action="screen.go_end", help="to the last line, and follow"),
 )

@@ -109,7 +109,7 @@ class MarkdownPainter:
     @cached_property
     def _parser(self) -> MarkdownIt:
         # Imported at the first answer drawn, not at start: an empty chat needs no parser for its first paint.
-        from markdown_it import MarkdownIt
+        from markdown_it import MarkdownIt  # noqa: PLC0415
 
         return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
 
@@ -126,8 +126,7 @@ class MarkdownPainter:
         bar = self.palette.style(self.palette.faint)
         result: list[Text] = []
         for line in highlight(code, language, self.palette, base=self._text):
-            for part in self.wrap(line, width - 2):
-                result.append(Text.assemble(("▏ ", bar), part, end=""))
+            result += [Text.assemble(("▏ ", bar), part, end="") for part in self.wrap(line, width - 2)]
         return result
 
     def wrap(self, text: Text, width: int) -> list[Text]:
@@ -227,8 +226,8 @@ class MarkdownPainter:
                     text.append(f" ({target})", self.palette.style(self.palette.muted))
 
     def _table(self, inner: list[Token], width: int) -> list[Text]:
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
+        from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - needed by tables only
+        from rich.table import Table  # noqa: PLC0415
 
         rows: list[list[tuple[Text, str]]] = []
         header = self.palette.style(self.palette.text, bold=True)

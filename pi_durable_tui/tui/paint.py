@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from rich.console import Console
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
 from pi_durable_tui.tui.diff import diff_lines
@@ -24,17 +26,25 @@ _FOLDED_DIFF_LINES = 14
 _FOLDED_FAILURE_LINES = 8
 _TAIL_LINES = 5
 _UNFOLDED_LINES = 400
+_TOLD_MS = 100  # a duration below this says nothing to a person
 
 _STATUS_MARKS: dict[ToolStatus, str] = {"pending": "○", "asking": "?", "running": "◐", "done": "✓", "failed": "✗", "interrupted": "!", "stopped": "■"}
 
 
 def new_console() -> Console:
     """A console that prints nowhere: the text library asks it how to wrap."""
-    return Console(file=io.StringIO(), width=80, color_system="truecolor", legacy_windows=False, force_terminal=True, markup=False, emoji=False, highlight=False)
+    return Console(
+        file=io.StringIO(), width=80, color_system="truecolor", legacy_windows=False, force_terminal=True, markup=False, emoji=False, highlight=False
+    )
+
+
+def to_segments(line: Text, base: Style, console: Console) -> list[Segment]:
+    """A line as segments over the style `base`; also of a text without spans, whose own style the text library forgets."""
+    return list(Segment.apply_style(line.render(console, end=""), base + line.style if isinstance(line.style, Style) else base))
 
 
 def estimate_lines(row: Row, width: int) -> int:
-    """About how many lines `row` takes, without drawing it; at least 1. Cheap: used for what is far from the visible part."""
+    """Guess how many lines `row` takes, without drawing it; at least 1. Cheap: used for what is far from the visible part."""
     room = max(8, min(width, MAX_TEXT_CELLS) - 2 * MARGIN_CELLS)
     match row:
         case UserRow() | AnswerRow():
@@ -46,6 +56,13 @@ def estimate_lines(row: Row, width: int) -> int:
             return 2
         case _:
             assert_never(row)
+
+
+def is_one_line(row: Row, *, unfolded: bool) -> bool:
+    """Whether a row is a tool that takes one line only."""
+    if not isinstance(row, ToolRow) or unfolded or row.diff or (row.remarks and row.status != "done"):
+        return False
+    return row.status == "done" or not row.output
 
 
 class Painter:
@@ -66,11 +83,12 @@ class Painter:
         """A new stream for an open answer; its lines have no margin yet."""
         return MarkdownStream(self._markdown)
 
-    def lines(self, row: Row, *, unfolded: bool, now_ms: int = 0) -> list[Text]:
+    def lines(self, row: Row, *, unfolded: bool, joins: bool = False, now_ms: int = 0) -> list[Text]:
         """The lines of `row`.
 
         Args:
             unfolded: Show all of it.
+            joins: The row before is a tool of one line, so another one stands right below it.
             now_ms: Wall clock, for work that is still going on.
         """
         match row:
@@ -81,7 +99,7 @@ class Painter:
             case ThinkingRow():
                 return self._thinking(row, unfolded=unfolded)
             case ToolRow():
-                return self._tool(row, unfolded=unfolded, now_ms=now_ms)
+                return self._tool(row, unfolded=unfolded, joins=joins, now_ms=now_ms)
             case RetryRow():
                 left_s = max(0, -(-(row.until_ms - now_ms) // 1000))
                 return [Text("", end=""), self._line("↻", self.palette.warn, f"Attempt {row.attempt} failed: {row.reason}. Next one in {left_s} s")]
@@ -114,7 +132,7 @@ class Painter:
         shown = text.rpartition("\n")[2] if row.is_open else text.partition("\n")[0]
         return [Text("", end=""), self._cut(Text.assemble(("∴ ", style), (shown, style), end=""), self._room + MARGIN_CELLS)]
 
-    def _tool(self, row: ToolRow, *, unfolded: bool, now_ms: int) -> list[Text]:
+    def _tool(self, row: ToolRow, *, unfolded: bool, joins: bool, now_ms: int) -> list[Text]:
         result = [self._tool_line(row, now_ms)]
         if row.diff:
             result += self._diff(row, unfolded=unfolded)
@@ -122,7 +140,7 @@ class Painter:
         if row.status in ("failed", "interrupted", "stopped") or unfolded:
             tone = self.palette.warn if row.status != "failed" else self.palette.bad
             result += [Text.assemble(" " * 4, self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks]
-        return [Text("", end=""), *result] if len(result) > 1 else result
+        return result if joins and len(result) == 1 else [Text("", end=""), *result]
 
     def _tool_line(self, row: ToolRow, now_ms: int) -> Text:
         palette = self.palette
@@ -130,7 +148,7 @@ class Painter:
         color = colors.get(row.status, palette.accent)
         facts = Text(" · ".join(_facts(row, now_ms)), palette.style(palette.muted if row.status != "failed" else palette.bad), end="")
         head = Text.assemble((f"{_STATUS_MARKS[row.status]} ", palette.style(color, bold=True)), (row.name, palette.style(palette.text, bold=True)), end="")
-        title = row.title.removeprefix(row.name).strip() or ""
+        title = row.title.removeprefix(f"{row.name} ").strip()
         room = min(self.width, MAX_TEXT_CELLS) - MARGIN_CELLS - head.cell_len - facts.cell_len - 4
         head.append("  ")
         head.append_text(self._cut(Text(title, palette.style(palette.text), end=""), max(1, room)))
@@ -158,8 +176,8 @@ class Painter:
         bar, style = self.palette.style(self.palette.faint), self.palette.style(self.palette.muted)
         for line in lines[hidden:]:
             text = Text(line, style, end="")
-            for part in self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]:
-                result.append(Text.assemble(("  │ ", bar), part, end=""))
+            parts = self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]
+            result += [Text.assemble(("  │ ", bar), part, end="") for part in parts]
         return result
 
     def _mark(self, row: MarkRow) -> list[Text]:
@@ -168,14 +186,19 @@ class Painter:
         if not row.is_seam:
             body = self._markdown.wrap(Text(row.text, palette.style(colors[row.tone]), end=""), self._room)
             mark = "✗ " if row.tone == "bad" else "! "
-            return [Text("", end=""), *(Text.assemble((mark if index == 0 else "  ", palette.style(colors[row.tone], bold=True)), part, end="") for index, part in enumerate(body))]
+            return [
+                Text("", end=""),
+                *(Text.assemble((mark if index == 0 else "  ", palette.style(colors[row.tone], bold=True)), part, end="") for index, part in enumerate(body)),
+            ]
         label = self._cut(Text(f" {row.text} ", palette.style(colors[row.tone]), end=""), self._room)
         rest = max(0, min(self.width, MAX_TEXT_CELLS) - label.cell_len - 3)
         faint = palette.style(palette.faint)
         return [Text("", end=""), Text.assemble(("───", faint), label, ("─" * rest, faint), end="")]
 
     def _line(self, mark: str, color: str, text: str) -> Text:
-        return self._cut(Text.assemble((f"{mark} ", self.palette.style(color, bold=True)), (text, self.palette.style(color)), end=""), self._room + MARGIN_CELLS)
+        return self._cut(
+            Text.assemble((f"{mark} ", self.palette.style(color, bold=True)), (text, self.palette.style(color)), end=""), self._room + MARGIN_CELLS
+        )
 
     def _faint(self, text: str) -> Text:
         return Text(f"    {text}", self.palette.style(self.palette.muted), end="")
@@ -186,9 +209,8 @@ class Painter:
         return text
 
 
-
 def duration_text(duration_ms: int) -> str:
-    """"0.2s", "14s", "3m 05s", "1h 02m"."""
+    """A duration for people: 0.2s, 14s, 3m 05s, 1h 02m."""
     if duration_ms < 10_000:
         return f"{max(0, duration_ms) / 1000:.1f}s"
     seconds = duration_ms // 1000
@@ -216,9 +238,13 @@ def _facts(row: ToolRow, now_ms: int) -> list[str]:
             facts.append("waits for your answer")
         case "running":
             if row.started_at_ms is not None and now_ms:
-                facts.append(duration_text((now_ms - row.started_at_ms) // 1000 * 1000) if now_ms - row.started_at_ms >= 10_000 else f"{max(0, now_ms - row.started_at_ms) // 1000}s")
+                facts.append(
+                    duration_text((now_ms - row.started_at_ms) // 1000 * 1000)
+                    if now_ms - row.started_at_ms >= 10_000
+                    else f"{max(0, now_ms - row.started_at_ms) // 1000}s"
+                )
         case _:
             assert_never(row.status)
-    if row.duration_ms is not None:
+    if row.duration_ms is not None and row.duration_ms >= _TOLD_MS:
         facts.append(duration_text(row.duration_ms))
     return facts

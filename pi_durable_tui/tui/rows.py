@@ -286,7 +286,10 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
     key = f"entry-{entry.id}"
     match entry.message:
         case UserMessage(content=content) if entry.kind == COMPACTION:
-            return (MarkRow(key=key, tone="info", text="Summary of what came before", is_seam=True), AnswerRow(key=f"{key}-0", text=safe_text(content_text(content))))
+            return (
+                MarkRow(key=key, tone="info", text="Summary of what came before", is_seam=True),
+                AnswerRow(key=f"{key}-0", text=safe_text(content_text(content))),
+            )
         case UserMessage(content=content):
             return (UserRow(key=key, text=safe_text(content_text(content))),)
         case AssistantMessage() as message:
@@ -337,7 +340,7 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
         key=f"tool-{task_id}" if isinstance(task_id, int) else key,
         name=safe_line(message.tool_name, max_cells=40),
         title=safe_line(_string(data.get("title"))),
-        status=_result_status(message, codes, harness),
+        status=_result_status(message, codes),
         started_at_ms=_integer(data.get("startedAtMs")),
         duration_ms=_integer(data.get("durationMs")),
         output=_output(output),
@@ -377,11 +380,10 @@ def content_text(content: Sequence[Content]) -> str:
     return "\n".join(part.text if isinstance(part, Text) else f"[image {part.mime_type}]" for part in content)
 
 
-def _result_status(message: ToolResultMessage, codes: set[str], harness: Sequence[str]) -> ToolStatus:
-    told = " ".join(harness)
-    if any("interrupted" in code for code in codes) or "was interrupted" in told:
+def _result_status(message: ToolResultMessage, codes: set[str]) -> ToolStatus:
+    if codes & {"interrupted", "restart_limit"}:
         return "interrupted"
-    if any("aborted" in code for code in codes) or "was aborted" in told:
+    if "aborted" in codes:
         return "stopped"
     return "failed" if message.is_error else "done"
 

@@ -156,7 +156,7 @@ def _is_whole(sequence: str) -> bool:
         return True
     if sequence[0] == "\x9b" or sequence.startswith("\x1b["):
         body = sequence[1:] if sequence[0] == "\x9b" else sequence[2:]
-        return len(body) > 256 or bool(body) and "@" <= body[-1] <= "~"
+        return len(body) > 256 or "@" <= body[-1:] <= "~"
     if sequence[0] != "\x1b" or sequence[1:2] in ("]", "P", "X", "^", "_"):
         return sequence.endswith(("\x07", "\x1b\\", "\x9c"))
     return len(sequence) > 16 or "0" <= sequence[-1] <= "~"

@@ -90,7 +90,7 @@ def footer_parts(view: ConversationView | None, place: Place, *, light: Light, n
 def fit(left: Sequence[FooterPart], right: Sequence[FooterPart], width: int) -> tuple[list[FooterPart], list[FooterPart]]:
     """The pieces that fit into `width` cells; what has the highest rank goes first, at least one stays."""
     kept = [*left, *right]
-    while len(kept) > 1 and sum(len(part.text) + 3 for part in kept) > width:
+    while len(kept) > 1 and sum(len(part.text) + 3 for part in kept) - 3 > width:
         kept.remove(max(kept, key=lambda part: part.rank))
     return [part for part in left if part in kept], [part for part in right if part in kept]
 

@@ -51,8 +51,8 @@ def highlight(code: str, language: str, palette: Palette, *, base: Style) -> lis
 
 @lru_cache(maxsize=32)
 def _lexer(language: str) -> Lexer | None:
-    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename
-    from pygments.util import ClassNotFound
+    from pygments.lexers import get_lexer_by_name, get_lexer_for_filename  # noqa: PLC0415 - not before the first code is drawn
+    from pygments.util import ClassNotFound  # noqa: PLC0415
 
     try:
         if "." in language or "/" in language:
@@ -64,7 +64,7 @@ def _lexer(language: str) -> Lexer | None:
 
 @lru_cache(maxsize=4)
 def _styles(palette: Palette) -> dict[object, Style]:
-    from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String
+    from pygments.token import Comment, Generic, Keyword, Literal, Name, Number, Operator, String  # noqa: PLC0415
 
     keyword, name = palette.style(palette.keyword), palette.style(palette.name_color)
     return {

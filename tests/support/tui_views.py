@@ -12,13 +12,16 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.entry import ASSISTANT, TOOL_RESULT, USER, Entry, StoredEntry
 from pi_durable_tui.records.messages import AssistantContent, AssistantMessage, Problem, Text, Thinking, ToolResultMessage, Usage, UserMessage
+from pi_durable_tui.records.submission import Mode
 
 START_MS = 1_700_000_000_000
 MODEL = "playback/story"
 
 
 def user(entry_id: int, text: str) -> StoredEntry:
-    entry = Entry(id=entry_id, conversation_id=1, kind=USER, at_ms=START_MS + entry_id, message=UserMessage(content=(Text(text=text),)), data={"submissionId": entry_id})
+    entry = Entry(
+        id=entry_id, conversation_id=1, kind=USER, at_ms=START_MS + entry_id, message=UserMessage(content=(Text(text=text),)), data={"submissionId": entry_id}
+    )
     return StoredEntry(seq=entry_id, entry=entry)
 
 
@@ -34,11 +37,22 @@ def thinking(text: str) -> Thinking:
 
 def result(entry_id: int, name: str, title: str, *texts: str, is_error: bool = False, took_ms: int = 120, arguments: Any = None, **data: Any) -> StoredEntry:
     message = ToolResultMessage(tool_call_id=f"c{entry_id}", tool_name=name, content=tuple(Text(text=text) for text in texts), is_error=is_error)
-    facts = {"taskId": 10_000 + entry_id, "name": name, "title": title, "arguments": arguments or {}, "durationMs": took_ms, "startedAtMs": START_MS, "diagnostics": [], **data}
+    facts = {
+        "taskId": 10_000 + entry_id,
+        "name": name,
+        "title": title,
+        "arguments": arguments or {},
+        "durationMs": took_ms,
+        "startedAtMs": START_MS,
+        "diagnostics": [],
+        **data,
+    }
     return StoredEntry(seq=entry_id, entry=Entry(id=entry_id, conversation_id=1, kind=TOOL_RESULT, at_ms=START_MS + entry_id, message=message, data=facts))
 
 
-def slot(task_id: int, name: str, title: str, *, status: Any = "running", output: str = "", arguments: Any = None, question: int | None = None, details: Any = None) -> ToolSlot:
+def slot(
+    task_id: int, name: str, title: str, *, status: Any = "running", output: str = "", arguments: Any = None, question: int | None = None, details: Any = None
+) -> ToolSlot:
     return ToolSlot(
         task_id=task_id,
         call_id=f"call-{task_id}",
@@ -58,7 +72,7 @@ def view(
     seq: int | None = None,
     streaming: Sequence[AssistantContent | str] | None = None,
     tools: Sequence[ToolSlot] = (),
-    queued: Sequence[tuple[str, str]] = (),
+    queued: Sequence[tuple[Mode, str]] = (),
     busy: bool | None = None,
     agent: Agent | None = None,
     context_tokens: int = 0,
@@ -79,10 +93,7 @@ def view(
         generation = Generation(task_id=900, attempt=1, started_at_ms=START_MS, message=message)
     is_busy = (generation is not None or bool(tools)) if busy is None else busy
     live = Live(run=Run(task_id=900, started_at_ms=START_MS) if is_busy else None, generation=generation, tools=tuple(tools))
-    items = tuple(
-        InboxItem(submission_id=500 + index, mode=mode, content=(Text(text=text),), at_ms=START_MS)  # pyright: ignore[reportArgumentType]
-        for index, (mode, text) in enumerate(queued)
-    )
+    items = tuple(InboxItem(submission_id=500 + index, mode=mode, content=(Text(text=text),), at_ms=START_MS) for index, (mode, text) in enumerate(queued))
     made: dict[str, Any] = {
         "conversation": Conversation(id=conversation_id, created_at_ms=START_MS),
         "seq": seq if seq is not None else max((stored.seq for stored in entries), default=0),

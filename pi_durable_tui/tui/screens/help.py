@@ -26,8 +26,8 @@ class HelpScreen(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         """One block of text that scrolls when it does not fit."""
         with VerticalScroll(id="help") as box:
-            box.border_title = Content(" Help ")
-            box.border_subtitle = Content(" Esc closes ")
+            box.border_title = Content("Help")
+            box.border_subtitle = Content("Esc closes")
             yield Static(self.text(), markup=False)
 
     def text(self) -> Text:

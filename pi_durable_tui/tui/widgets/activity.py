@@ -21,6 +21,7 @@ class Activity(Widget, can_focus=False):
         self._notices: tuple[Notice, ...] = ()
         self._spinner = ""
         self._words = ""
+        self._hint = ""
         self.display = False
 
     @property
@@ -39,11 +40,11 @@ class Activity(Widget, can_focus=False):
             self._notices = ()
             self._changed()
 
-    def show_work(self, spinner: str, words: str) -> None:
-        """Say what goes on; "" for nothing."""
-        if (spinner, words) != (self._spinner, self._words):
+    def show_work(self, spinner: str, words: str, hint: str) -> None:
+        """Say what goes on and what a key does about it; "" as `words` for nothing."""
+        if (spinner, words, hint) != (self._spinner, self._words, self._hint):
             is_same_height = bool(words) == bool(self._words)
-            self._spinner, self._words = spinner, words
+            self._spinner, self._words, self._hint = spinner, words, hint
             if is_same_height:
                 self.refresh()
             else:
@@ -56,10 +57,14 @@ class Activity(Widget, can_focus=False):
         lines: list[Text] = []
         for notice in self._notices:
             mark = {"info": "i ", "good": "✓ ", "warn": "! ", "bad": "✗ "}[notice.tone]
-            lines.append(Text.assemble((mark, palette.style(colors[notice.tone], bold=True)), (safe_line(notice.text, max_cells=600), palette.style(colors[notice.tone]))))
+            lines.append(
+                Text.assemble(
+                    (mark, palette.style(colors[notice.tone], bold=True)), (safe_line(notice.text, max_cells=600), palette.style(colors[notice.tone]))
+                )
+            )
         if self._words:
             line = Text.assemble((f"{self._spinner} ", palette.style(palette.accent, bold=True)), (self._words, palette.style(palette.muted)))
-            line.append("   Esc stops", palette.style(palette.faint))
+            line.append(f"   {self._hint}", palette.style(palette.muted, italic=True))
             lines.append(line)
         text = Text("\n", end="").join(lines)
         text.end = ""

@@ -7,10 +7,11 @@ itself; it tells what stands in it, and the app hands that on.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, cast
 
 from textual import events
 from textual.binding import Binding
+from textual.document._document import Document
 from textual.message import Message
 from textual.widgets import TextArea
 
@@ -69,6 +70,10 @@ class Prompt(TextArea):
         self._told = ""
 
     @property
+    def _lines(self) -> Document:
+        return cast("Document", self.document)
+
+    @property
     def full_text(self) -> str:
         """What would be sent: the text with folded pastes in full."""
         return self._unfold(self.text)
@@ -80,7 +85,7 @@ class Prompt(TextArea):
         shown = self._fold(text)
         self.load_text(shown)
         end = len(shown) if cursor is None or shown != text else max(0, min(cursor, len(shown)))
-        self.move_cursor(self.document.get_location_from_index(end))
+        self.move_cursor(self._lines.get_location_from_index(end))
 
     def put_back(self, texts: list[str]) -> None:
         """Bring messages back that were not delivered, ahead of what is typed."""
@@ -134,7 +139,7 @@ class Prompt(TextArea):
         self._menu.offer(completions(self.text))
         if self.text != self._told:
             self._told = self.text
-            cursor = self.document.get_index_from_location(self.cursor_location)
+            cursor = self._lines.get_index_from_location(self.cursor_location)
             self.post_message(self.DraftChanged(self.full_text, len(self._unfold(self.text[:cursor]))))
 
     def action_cursor_up(self, select: bool = False) -> None:
@@ -157,11 +162,11 @@ class Prompt(TextArea):
 
     def action_delete_left(self) -> None:
         """Backspace; a folded paste goes as a whole."""
-        index = self.document.get_index_from_location(self.cursor_location)
+        index = self._lines.get_index_from_location(self.cursor_location)
         before = self.text[:index]
         for marker in self._folded:
             if before.endswith(marker) and self.selection.is_empty:
-                self.delete(self.document.get_location_from_index(index - len(marker)), self.cursor_location)
+                self.delete(self._lines.get_location_from_index(index - len(marker)), self.cursor_location)
                 return
         super().action_delete_left()
 

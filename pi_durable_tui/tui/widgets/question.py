@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable
 from typing import Literal
 
-from rich.segment import Segment
 from rich.text import Text
 from textual import events
 from textual.content import Content
@@ -23,7 +22,7 @@ from textual.strip import Strip
 from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.tui.diff import diff_lines
 from pi_durable_tui.tui.markdown import MarkdownPainter
-from pi_durable_tui.tui.paint import new_console
+from pi_durable_tui.tui.paint import new_console, to_segments
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line, safe_text
 from pi_durable_tui.tui.syntax import highlight
@@ -70,8 +69,8 @@ class Question(ScrollView, can_focus=True):
             self._slot, self.display = None, False
             return
         more = f" · {others} more after this" if others else ""
-        self.border_title = Content(f" {self._heading(slot)}{more} ")
-        self.border_subtitle = Content(" y or Enter allows · n or Esc denies ")
+        self.border_title = Content(f"{self._heading(slot)}{more}")
+        self.border_subtitle = Content("y or Enter allows · n or Esc denies")
         if self._slot is None or self._slot.question != slot.question:
             self._shown_ms = self._monotonic_ms()
             self._slot = slot
@@ -84,6 +83,10 @@ class Question(ScrollView, can_focus=True):
         """Take an answer, unless the card has only just appeared."""
         if self._slot is not None and self._slot.question is not None and self._monotonic_ms() - self._shown_ms >= GRACE_MS:
             self.post_message(self.Answered(self._slot.question, decision))
+
+    def page(self, direction: int) -> None:
+        """Scroll by a screen less a line; -1 up, 1 down."""
+        self.scroll_to(y=self.scroll_y + direction * max(1, self.scrollable_content_region.height - 1), animate=False, immediate=True)
 
     def on_key(self, event: events.Key) -> None:
         """Answers and scrolling; everything else does nothing while the card is there."""
@@ -115,7 +118,7 @@ class Question(ScrollView, can_focus=True):
         line = y + self.scroll_offset.y
         if line >= len(self._lines):
             return Strip.blank(width, base)
-        return Strip(Segment.apply_style(self._lines[line].render(self._wrapping), base)).adjust_cell_length(width, base)
+        return Strip(to_segments(self._lines[line], base, self._wrapping)).adjust_cell_length(width, base)
 
     def _layout(self) -> None:
         width = self.scrollable_content_region.width or max(8, self.app.size.width - 6)

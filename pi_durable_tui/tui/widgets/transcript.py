@@ -22,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pi_durable_tui.tui.markdown import MarkdownStream
-from pi_durable_tui.tui.paint import Painter, estimate_lines
+from pi_durable_tui.tui.paint import Painter, estimate_lines, is_one_line, to_segments
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import AnswerRow, RetryRow, Row, Rows, ThinkingRow, ToolRow
 
@@ -36,6 +36,7 @@ class _Drawn:
 
     row: Row
     unfolded: bool
+    joins: bool
     lines: list[Text]
     strips: dict[int, Strip] = field(default_factory=dict)
     stream: MarkdownStream | None = None
@@ -168,7 +169,9 @@ class Transcript(ScrollView, can_focus=False):
         base = self._base()
         line = y + self.scroll_offset.y
         strip = Strip.blank(width, base)
-        if self._rows and line < self._tops[-1]:
+        if not self._rows:
+            return self._welcome(y, width, base)
+        if line < self._tops[-1]:
             index = bisect_right(self._tops, line) - 1
             strip = self._strip(self._draw(index), line - self._tops[index], width, base)
         if y == self.size.height - 1 and self.new_lines:
@@ -311,15 +314,17 @@ class Transcript(ScrollView, can_focus=False):
     def _draw(self, index: int) -> _Drawn:
         """The lines of a row, drawn now if they are not held."""
         row = self._rows[index]
-        unfolded = self._unfolded(row)
         drawn = self._drawn.get(row.key)
-        if drawn is not None and drawn.row is row and drawn.unfolded == unfolded:
+        if isinstance(row, AnswerRow) and row.is_open:
+            return drawn if drawn is not None and drawn.row is row else self._draw_open(row, drawn)
+        unfolded = self._unfolded(row)
+        before = self._rows[index - 1] if index else row
+        joins = index > 0 and is_one_line(before, unfolded=self._unfolded(before))
+        if drawn is not None and drawn.row is row and drawn.unfolded == unfolded and drawn.joins == joins:
             self._drawn.move_to_end(row.key)
             return drawn
-        if isinstance(row, AnswerRow) and row.is_open:
-            return self._draw_open(row, drawn)
         self._drop(row.key)
-        drawn = _Drawn(row, unfolded, self._paint().lines(row, unfolded=unfolded, now_ms=self._now_ms))
+        drawn = _Drawn(row, unfolded, joins, self._paint().lines(row, unfolded=unfolded, joins=joins, now_ms=self._now_ms))
         self._keep(row.key, drawn)
         return drawn
 
@@ -327,7 +332,7 @@ class Transcript(ScrollView, can_focus=False):
         """Of an answer that grows, only the lines that changed are made anew (rule TU-2)."""
         if drawn is None or drawn.stream is None:
             self._drop(row.key)
-            drawn = _Drawn(row, unfolded=False, lines=[Text("", end="")], stream=self._paint().stream())
+            drawn = _Drawn(row, unfolded=False, joins=False, lines=[Text("", end="")], stream=self._paint().stream())
             self._keep(row.key, drawn)
         assert drawn.stream is not None
         changed = drawn.stream.show(row.text) + 1  # the gap stands ahead of the stream's lines
@@ -337,7 +342,7 @@ class Transcript(ScrollView, can_focus=False):
         self._kept_lines += len(drawn.lines)
         for line in [line for line in drawn.strips if line >= changed]:
             del drawn.strips[line]
-        drawn.row, drawn.unfolded = row, self._unfolded(row)
+        drawn.row = row
         return drawn
 
     def _keep(self, key: str, drawn: _Drawn) -> None:
@@ -364,10 +369,25 @@ class Transcript(ScrollView, can_focus=False):
             return Strip.blank(width, base)
         strip = drawn.strips.get(line)
         if strip is None:
-            segments = Segment.apply_style(drawn.lines[line].render(self._paint().console), base)
-            strip = Strip(segments).adjust_cell_length(width, base)
+            strip = Strip(to_segments(drawn.lines[line], base, self._paint().console)).adjust_cell_length(width, base)
             drawn.strips[line] = strip
         return strip
+
+    def _welcome(self, y: int, width: int, base: Style) -> Strip:
+        """What an empty chat shows, right above the composer."""
+        palette = self._palette
+        lines = [
+            Text.assemble(
+                ("  pidurable", palette.style(palette.accent, bold=True)), ("  every step is stored before it is shown", palette.style(palette.muted))
+            ),
+            Text("  Type what you want done. / lists commands, /help shows the keys.", palette.style(palette.muted)),
+        ]
+        index = y - (self.size.height - len(lines))
+        if index < 0:
+            return Strip.blank(width, base)
+        lines[index].end = ""
+        lines[index].truncate(width, overflow="ellipsis")
+        return Strip(to_segments(lines[index], base, self._paint().console)).adjust_cell_length(width, base)
 
     def _with_pill(self, strip: Strip, width: int) -> Strip:
         count = self.new_lines
