@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import sys
 import threading
 import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
@@ -220,6 +221,7 @@ def _load() -> Library:
     library = cast("Library", litellm)
     library.suppress_debug_info = True
     library.set_verbose = False
+    library.REPEATED_STREAMING_CHUNK_LIMIT = sys.maxsize  # it gives up an answer that says one piece 100 times, as rulers and tables do
     for name in ("LiteLLM", "LiteLLM Proxy", "LiteLLM Router"):
         logger = logging.getLogger(name)
         logger.handlers[:] = [logging.NullHandler()]  # its own handler writes to stderr, and so does the last resort of `logging`

@@ -47,6 +47,7 @@ class Library(Protocol):
 
     suppress_debug_info: bool
     set_verbose: bool
+    REPEATED_STREAMING_CHUNK_LIMIT: int
     model_cost: Mapping[str, Mapping[str, Any]]
     provider_list: list[object]
     in_memory_llm_clients_cache: ClientCache

@@ -27,7 +27,7 @@ from pi_durable_tui.harness.ports import (
     ToolSpec,
     UsageReport,
 )
-from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
+from pi_durable_tui.models.litellm_gateway import AFTER_FINISH_MS, QUEUED_CHUNKS, LiteLlmGateway
 from pi_durable_tui.models.reading import Library
 from pi_durable_tui.records.messages import AssistantMessage, Message, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
 from tests.support.model_server import CUT, EOF, STALL, ModelServer, call, event, finish, hold, http, reason, text, usage
@@ -260,6 +260,41 @@ async def test_limits_are_options_of_the_request(options: dict[str, Any], wait_m
     assert events == [ModelFailed(reason="timeout", message=message, retryable=True)]
 
 
+@pytest.mark.rule("CASE-B4")
+async def test_a_server_that_keeps_its_connection_after_the_finish_reason_does_not_hold_up_the_answer() -> None:
+    clock = ManualClock()
+    async with ModelServer([[text("whole"), finish("stop"), hold("for ever")]]) as server, gateway_to(base_url=server.base_url, clock=clock) as gateway:
+        stream = gateway.stream(ModelRequest(model="openai/scripted", messages=HI))
+        first = await anext(stream)
+        waiting = asyncio.ensure_future(anext(stream))
+        await server.reached("for ever")
+        while not waiting.done():  # however many chunks it has still to read before it waits
+            await turns(5)
+            clock.advance(AFTER_FINISH_MS)
+        events = [first, await waiting, *[event async for event in stream]]
+
+    assert events == [TextDelta("whole"), Finished("stop")]
+
+
+async def test_an_answer_may_say_one_piece_many_times() -> None:
+    events, _ = await play([*[text("0, ")] * 150, finish("stop")])
+
+    assert events == [*[TextDelta("0, ")] * 150, Finished("stop")]
+
+
+async def test_a_reader_that_waits_for_its_consumer_is_ended_with_it() -> None:
+    many = QUEUED_CHUNKS + 50
+    async with ModelServer([[*(text(f"{number} ") for number in range(many)), hold("gate")]]) as server, gateway_to(base_url=server.base_url) as gateway:
+        stream = gateway.stream(ModelRequest(model="openai/scripted", messages=HI))
+        await anext(stream)
+        await server.reached("gate")
+        await turns(many)
+        await stream.aclose()  # type: ignore[attr-defined]
+        await server.requests[0].ended.wait()
+
+    assert server.requests[0].how == "client_left"
+
+
 @pytest.mark.parametrize("script", [[text("x"), STALL], [text("x"), hold("gate")]])
 async def test_closing_the_stream_closes_the_connection_at_once(script: list[Any]) -> None:
     async with ModelServer([script]) as server, gateway_to(base_url=server.base_url) as gateway:
@@ -472,6 +507,7 @@ async def test_the_library_writes_nothing_to_the_terminal(capfd: pytest.CaptureF
         async with gateway_to() as gateway:
             await events_of(gateway, ModelRequest(model="nosuch/thing", messages=HI))
             await gateway.info("ollama/nosuch")
+        logging.getLogger("LiteLLM").error("something went wrong")
     finally:
         for handler in root_handlers:
             logging.getLogger().addHandler(handler)
