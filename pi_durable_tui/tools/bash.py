@@ -43,11 +43,17 @@ def bash_tool() -> Tool:
         access="command",
         replay="unsafe",
         sequential=True,
+        preview=_preview,
     )
 
 
 def _title(arguments: BashArguments) -> str:
     return title("bash", arguments.command)
+
+
+async def _preview(arguments: BashArguments, context: ToolContext) -> JsonObject:
+    """The whole command, which the title may cut, and where it would run: what is allowed is what runs (rule SA-13)."""
+    return {"command": clean_text(arguments.command), "directory": clean_text(environment_of(context).directory()), "timeoutS": arguments.timeout_s}
 
 
 async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult:

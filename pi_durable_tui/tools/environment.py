@@ -61,7 +61,7 @@ class LocalEnvironment:
         """
         wanted = self._current or self._stored_directory() or self._cwd
         path = Path(wanted)
-        while not path.is_dir() and path != path.parent:
+        while not _can_stand_in(path) and path != path.parent:
             path = path.parent
         self._current = str(path)
         if str(path) != wanted:
@@ -76,7 +76,7 @@ class LocalEnvironment:
 
     def move_to(self, directory: str) -> bool:
         """Stand in `directory` from now on, also after a restart; False when it is where we stand already or is no directory."""
-        if directory == self.directory() or not Path(directory).is_absolute() or not Path(directory).is_dir():
+        if directory == self.directory() or not Path(directory).is_absolute() or not _can_stand_in(Path(directory)):
             return False
         self._current = directory
         with contextlib.suppress(OSError):  # without the note a restart begins at the conversation's directory
@@ -203,6 +203,10 @@ async def in_thread(work: Callable[[], _T]) -> _T:
         if not future.cancelled():
             future.exception()  # looked at, so that it is not reported as lost
         raise
+
+
+def _can_stand_in(path: Path) -> bool:
+    return os.access(path, os.X_OK) and path.is_dir()
 
 
 def _create_private(path: Path) -> int:

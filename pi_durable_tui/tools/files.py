@@ -186,12 +186,12 @@ def _temporary(target: str, token: str) -> Path:
     return Path(target).with_name(TEMPORARY.format(token=token))
 
 
-def _swap(target: str, data: bytes, status: os.stat_result | None, token: str) -> bool:
+def _swap(target: str, data: bytes, status: os.stat_result | None, token: str, *, unnamed: bool = True) -> bool:
     """Replace by renaming a new file over the old one. False: it would not keep what it must, or may not; nothing changed."""
     temporary = _temporary(target, token)
     discard_temporary(target, token)
     try:
-        descriptor, named = _create(temporary, 0o666 if status is None else 0o600)
+        descriptor, named = _create(temporary, 0o666 if status is None else 0o600, unnamed=unnamed)
     except PermissionError:
         if status is None:
             raise
@@ -203,8 +203,8 @@ def _swap(target: str, data: bytes, status: os.stat_result | None, token: str) -
                 temporary.unlink()
             return False
         os.fsync(descriptor)
-        if not named:
-            _give_name(descriptor, temporary)
+        if not named and not _give_name(descriptor, temporary):
+            return _swap(target, data, status, token, unnamed=False)
         temporary.replace(target)
     except OSError:
         with contextlib.suppress(OSError):
@@ -216,22 +216,25 @@ def _swap(target: str, data: bytes, status: os.stat_result | None, token: str) -
     return True
 
 
-def _create(temporary: Path, mode: int) -> tuple[int, bool]:
+def _create(temporary: Path, mode: int, *, unnamed: bool) -> tuple[int, bool]:
     """A new file, without a name where the system can (then a kill leaves nothing), and whether it has one."""
-    if hasattr(os, "O_TMPFILE"):
-        with contextlib.suppress(IsADirectoryError, FileNotFoundError, NotImplementedError, OSError):
+    if unnamed and hasattr(os, "O_TMPFILE"):
+        with contextlib.suppress(OSError):
             return os.open(temporary.parent, os.O_TMPFILE | os.O_WRONLY | os.O_CLOEXEC, mode), False
     return os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC | os.O_NOFOLLOW, mode), True
 
 
-def _give_name(descriptor: int, temporary: Path) -> None:
-    """Link a file without a name into its folder."""
+def _give_name(descriptor: int, temporary: Path) -> bool:
+    """Link a file without a name into its folder; False where that cannot be done (no /proc, some file systems)."""
     folder = os.open(temporary.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         # REMINDER: only with a folder descriptor does os.link follow the link in /proc.
         os.link(f"/proc/self/fd/{descriptor}", temporary.name, dst_dir_fd=folder, follow_symlinks=True)
+    except OSError:
+        return False
     finally:
         os.close(folder)
+    return True
 
 
 def _keep(target: str, descriptor: int, status: os.stat_result) -> bool:

@@ -174,7 +174,9 @@ async def test_git_opens_no_editor_and_asks_for_nothing(work: Workplace):
 @pytest.mark.rule("SA-11", "SA-17")
 async def test_a_command_gets_a_clean_environment(tmp_path: Path):
     secret = dict.fromkeys(("OPENAI_API_KEY", "GITHUB_TOKEN", "SSH_AUTH_SOCK", "LD_PRELOAD", "PYTHONPATH", "BASH_ENV", "PROMPT_COMMAND"), "secret")
-    work = Workplace(tmp_path, variables={**secret, "HTTPS_PROXY": "http://user:secret@proxy", "PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": "/home/me"})
+    work = Workplace(
+        tmp_path, variables={**secret, "HTTPS_PROXY": "http://user:secret@proxy", "PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": str(tmp_path)}
+    )
     result = await work.call("bash", command="env -0 | sort -z | tr '\\0' '\\n'; shopt -po xtrace")
     assert "secret" not in text_of(result)
     names = {line.partition("=")[0] for line in text_of(result).splitlines()}
@@ -384,6 +386,14 @@ def test_the_title_is_one_bounded_line(work: Workplace):
     tool = work.tools["bash"]
     titles = [tool.title(tool.arguments(command=command)) for command in ("make\n  test", "x" * 500)]
     assert titles == ["bash make test", "bash " + "x" * 199 + "…"]
+
+
+async def test_a_preview_holds_the_whole_command_and_runs_nothing(work: Workplace):
+    tool = work.tools["bash"]
+    assert tool.preview is not None
+    command = "touch ran\n" + "x" * 500
+    assert await tool.preview(tool.arguments(command=command), work.context()) == {"command": command, "directory": str(work.folder), "timeoutS": 120}
+    assert names_in(work.folder) == []
 
 
 def test_calls_of_one_round_run_one_after_the_other_and_are_never_repeated(work: Workplace):

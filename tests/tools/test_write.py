@@ -172,6 +172,19 @@ async def test_half_a_surrogate_pair_is_written_as_a_replacement_character(work:
     assert (work.folder / "f\ufffd.txt").read_text(encoding="utf-8") == "x\ufffd\n"
 
 
+@pytest.mark.rule("CASE-C5")
+async def test_a_file_is_replaced_where_files_without_a_name_are_not_known(work: Workplace, monkeypatch: pytest.MonkeyPatch):
+    def unsupported(*_arguments: object, **_options: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    path = work.folder / "run.sh"
+    path.write_text("old\n")
+    path.chmod(0o750)
+    await work.call("edit", path="run.sh", edits=[{"old": "old", "new": "new"}])
+    assert (path.read_text(), mode(path), names_in(work.folder)) == ("new\n", 0o750, ["run.sh"])
+
+
 async def test_odd_targets_are_refused_and_nothing_is_left(work: Workplace):
     os.mkfifo(work.folder / "pipe")
     (work.folder / "dir").mkdir()
