@@ -12,6 +12,7 @@ import msgspec
 from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict, SessionClosed
 from pi_durable_tui.harness import inbox as inboxes
 from pi_durable_tui.harness.events import AgentEvent
+from pi_durable_tui.harness.generation.pressure import begin_compaction
 from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, InboxItem, Live
 from pi_durable_tui.harness.observation import Frame, read_view, watch_events, watch_view
 from pi_durable_tui.harness.runs import Desk, as_object
@@ -187,6 +188,19 @@ class Conversation:
 
         await self._session.commit(write)
         self._start()
+
+    async def compact(self, focus: str = "") -> int:
+        """Start summarizing the old part of the context, beside whatever runs (rule CO-2); returns the task's id once it is stored."""
+
+        async def write(transaction: Transaction) -> int:
+            desk = await Desk.take(transaction, self.id)
+            task = begin_compaction(desk, "manual", focus=clean_text(focus))
+            desk.put_back()
+            return task.id
+
+        task_id = await self._session.commit(write)
+        self._start()
+        return task_id
 
     # ------------------------------------------------------------------------------------------------- agent and composer
 

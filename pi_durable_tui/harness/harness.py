@@ -15,6 +15,7 @@ from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.errors import BadRequest, NotFound, ReadOnlySession, SessionFailed
 from pi_durable_tui.harness import chats as chatting
 from pi_durable_tui.harness.chats import Chat
+from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation import phases as generation
 from pi_durable_tui.harness.live import AGENT, PROVIDER, Agent, Provider
@@ -123,7 +124,7 @@ class Harness:
             environment=environment,
             report=reporter or (lambda _report: None),
         )
-        registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS)))
+        registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, compaction.DEFINITION)))
         for extension in extensions:
             registry.install(extension)
         table = TaskTable()

@@ -83,6 +83,15 @@ class Failure(Record, frozen=True):
     message: str = ""
 
 
+class CompactionRun(Record, frozen=True):
+    """A summary being made; `is_blocking`: the run waits for it."""
+
+    task_id: int
+    started_at_ms: int
+    reason: Literal["manual", "overflow", "threshold"]
+    is_blocking: bool = False
+
+
 class Live(Record, frozen=True):
     """`pi.live`: what is going on in the conversation. `tools` is in call order."""
 
@@ -90,6 +99,8 @@ class Live(Record, frozen=True):
     generation: Generation | None = None
     tools: tuple[ToolSlot, ...] = ()
     run_failure: Failure | None = None
+    compactions: tuple[CompactionRun, ...] = ()
+    compaction_failure: Failure | None = None
 
 
 class InboxItem(Record, frozen=True):

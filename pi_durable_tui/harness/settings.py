@@ -28,11 +28,22 @@ class Progress:
 
 
 @dataclass(slots=True, kw_only=True)
+class Compaction:
+    """When old context is summarized. `reserve` is kept free for the answer, `keep` of the newest is never summarized."""
+
+    enabled: bool = True
+    reserve_tokens: int = 16_384
+    keep_tokens: int = 20_000
+    background_tokens: int = 32_768
+
+
+@dataclass(slots=True, kw_only=True)
 class Settings:
     """All of them; mutable, so that a change takes effect at the next use."""
 
     retry: Retry = field(default_factory=Retry)
     progress: Progress = field(default_factory=Progress)
+    compaction: Compaction = field(default_factory=Compaction)
     restart_limit: float = 5  # infinity: unlimited
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     steering_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"

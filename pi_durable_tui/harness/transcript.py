@@ -1,8 +1,11 @@
-"""Reading the part of a transcript that the model's context is made of."""
+"""Reading what a request is made of: the agent, and the part of the transcript that is the model's context."""
 
 from __future__ import annotations
 
 from pi_durable_tui.harness.generation.context import in_order
+from pi_durable_tui.harness.live import AGENT, Agent
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.storage.port import Storage
 
@@ -20,3 +23,8 @@ async def context_entries(storage: Storage, conversation_id: int, *, cutoff: int
         if page.next is None or (cutoff is not None and page.next > cutoff):
             return in_order(entries, marker.entry if marker is not None else None)
         cursor = page.next
+
+
+async def agent_of(services: Services, conversation_id: int) -> Agent:
+    """The agent of a conversation as of now."""
+    return from_json(await services.session.snapshot(AGENT, conversation_id) or {}, Agent)

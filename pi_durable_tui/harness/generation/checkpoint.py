@@ -15,6 +15,7 @@ class Prepare(Record, frozen=True, tag_field="phase", tag="prepare"):
     """Resolve the agent for the next request. `attempt` counts from 1 in each turn."""
 
     attempt: int = 1
+    compacted: int = 0  # how often the context was compacted for this request
 
 
 class Request(Record, frozen=True, tag_field="phase", tag="request"):
@@ -25,6 +26,7 @@ class Request(Record, frozen=True, tag_field="phase", tag="request"):
     cutoff: int
     thinking_level: ThinkingLevel = "off"
     stream_options: JsonObject = msgspec.field(default_factory=dict[str, Json])
+    compacted: int = 0
 
 
 class RetryAt(Record, frozen=True, tag_field="phase", tag="retry"):
@@ -33,18 +35,14 @@ class RetryAt(Record, frozen=True, tag_field="phase", tag="retry"):
     attempt: int
     until: int
     problem: Problem
+    compacted: int = 0
 
 
-class Poll(Record, frozen=True, tag_field="phase", tag="poll"):
-    """The provider has the answer later: ask for `handle` again at `poll_at`."""
+class Poll(Request, frozen=True, kw_only=True, tag_field="phase", tag="poll"):
+    """The provider has the answer to that request later: ask for `handle` again at `poll_at`."""
 
-    attempt: int
-    model: str
-    cutoff: int
     handle: JsonObject
     poll_at: int
-    thinking_level: ThinkingLevel = "off"
-    stream_options: JsonObject = msgspec.field(default_factory=dict[str, Json])
 
 
 class Tools(Record, frozen=True, tag_field="phase", tag="tools"):

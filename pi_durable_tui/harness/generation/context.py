@@ -37,7 +37,7 @@ def derive(entries: Sequence[Entry]) -> tuple[Message, ...]:
     Args:
         entries: From the newest head marker through the cutoff, in the order of `in_order`.
     """
-    messages = list(_edited(entries))
+    messages = [entry.message for entry in with_edits(entries) if entry.message is not None]
     results = _results(messages)
     taken: set[str] = set()
     ordered: list[Message] = []
@@ -67,14 +67,11 @@ def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...
     return (marker, *(entry for entry in entries if entry.id != marker.id))
 
 
-def _edited(entries: Sequence[Entry]) -> Iterable[Message]:
-    """Messages with the newest edit of each entry applied."""
+def with_edits(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries as the model reads them: the newest edit of each applied, entries without anything for the model left out."""
     edits = {edit.entry_id: edit for entry in sorted(entries, key=lambda each: each.id) for edit in entry.edits}
-    for entry in entries:
-        edit = edits.get(entry.id)
-        message = entry.message if edit is None else _replacement(edit)
-        if message is not None:
-            yield message
+    read = (entry if entry.id not in edits else msgspec.structs.replace(entry, message=_replacement(edits[entry.id])) for entry in entries)
+    return tuple(entry for entry in read if entry.message is not None)
 
 
 def _replacement(edit: Edit) -> Message | None:
@@ -120,11 +117,9 @@ def _result(call: ToolCall, recorded: list[ToolResultMessage]) -> ToolResultMess
 
 
 def _with_system_first(messages: list[Message]) -> list[Message]:
-    """The first instructions are written when the first input is answered, so they stand behind it; providers want them in front."""
-    first = next((index for index, message in enumerate(messages) if not isinstance(message, UserMessage)), None)
-    if first is None or not isinstance(messages[first], SystemMessage):
-        return messages
-    return [messages[first], *messages[:first], *messages[first + 1 :]]
+    """The first instructions are written when there is something to answer, so they stand behind it; providers want them in front."""
+    first = next((index for index, message in enumerate(messages) if isinstance(message, SystemMessage)), 0)
+    return [messages[first], *messages[:first], *messages[first + 1 :]] if messages else []
 
 
 def _merged(messages: Iterable[Message]) -> list[Message]:

@@ -14,6 +14,9 @@ from pi_durable_tui.records.messages import AssistantMessage, Problem, ToolCall
 LENGTH_LIMIT = 3
 """So many answers in a row that were cut at the output limit in the middle of a call end the run (CASE-B1)."""
 
+COMPACTIONS = 2
+"""So many compactions may stand between two requests; after them what is left is too large and a person has to know (CASE-F2)."""
+
 NOTHING = Problem(reason="model_error", message="The model returned nothing.")
 CUT_OFF = Problem(reason="interrupted", message="The process ended while the answer was coming in.")
 
@@ -46,7 +49,12 @@ class GiveUp:
     problem: Problem
 
 
-Next: TypeAlias = FinalAnswer | CallTools | TryAgain | GiveUp
+@dataclass(frozen=True, slots=True)
+class Compact:
+    """The context was too long for the model: summarize the old part, then try again."""
+
+
+Next: TypeAlias = FinalAnswer | CallTools | TryAgain | GiveUp | Compact
 
 
 def after_answer(message: AssistantMessage, history: Sequence[Entry], *, sequential: frozenset[str], settings: Settings) -> Next:
@@ -66,15 +74,19 @@ def after_answer(message: AssistantMessage, history: Sequence[Entry], *, sequent
     return CallTools(calls, 1 if is_sequential else len(calls))
 
 
-def after_failure(failure: ModelFailed, *, attempt: int, retry: Retry, now_ms: int, jitter: float) -> Next:
-    """What follows a failed attempt: wait and try again, or give up with the provider's words.
+def after_failure(failure: ModelFailed, *, attempt: int, compacted: int, settings: Settings, now_ms: int, jitter: float) -> Next:
+    """What follows a failed attempt: wait and try again, compact once, or give up with the provider's words.
 
     Args:
         attempt: The one that failed, from 1.
+        compacted: How often the context was compacted for this request already.
         jitter: In [0, 1): adds up to a tenth to the wait, so that many clients do not come back at once.
     """
     reason = "no_model" if failure.reason == "no_model" else "model_error"
     problem = Problem(reason=failure.reason, message=failure.message)
+    retry = settings.retry
+    if failure.reason == "context_overflow" and settings.compaction.enabled and compacted < COMPACTIONS:
+        return Compact()
     if not failure.retryable or not retry.enabled or attempt > retry.max_retries:
         return GiveUp(Problem(reason=reason, message=failure.message))
     wait_ms = max(backoff_ms(attempt, retry), failure.retry_after_ms or 0)

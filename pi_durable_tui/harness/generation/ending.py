@@ -9,15 +9,16 @@ import msgspec
 
 from pi_durable_tui.harness.generation import decide
 from pi_durable_tui.harness.generation.assembly import Assembly
-from pi_durable_tui.harness.generation.checkpoint import Request, RetryAt
+from pi_durable_tui.harness.generation.checkpoint import Prepare, Request, RetryAt
+from pi_durable_tui.harness.generation.pressure import compact_first
 from pi_durable_tui.harness.generation.round import begin_round
-from pi_durable_tui.harness.live import AGENT, USAGE, Agent, Failure, RetryWait, UsageTotals
+from pi_durable_tui.harness.live import USAGE, Failure, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.tasks.definition import End, Ending, Move, Sleep
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
-from pi_durable_tui.harness.transcript import context_entries
+from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import ASSISTANT, Entry
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
@@ -94,8 +95,8 @@ def _problem(ending: Ending) -> Problem:
 
 
 async def _sequential_tools(services: Services, conversation_id: int) -> frozenset[str]:
-    agent = from_json(await services.session.snapshot(AGENT, conversation_id) or {}, Agent)
-    return frozenset(name for name, tool in services.registry.tools(agent).items() if tool.sequential)
+    tools = services.registry.tools(await agent_of(services, conversation_id))
+    return frozenset(name for name, tool in tools.items() if tool.sequential)
 
 
 def _following(
@@ -108,12 +109,13 @@ def _following(
     services: Services,
     now_ms: int,
 ) -> decide.Next:
-    retry = services.settings.retry
+    settings = services.settings
     match ending:
         case None:
-            return decide.after_cut_off(attempt=at.attempt, retry=retry, now_ms=now_ms)
+            return decide.after_cut_off(attempt=at.attempt, retry=settings.retry, now_ms=now_ms)
         case ModelFailed():
-            return decide.after_failure(ending, attempt=at.attempt, retry=retry, now_ms=now_ms, jitter=services.entropy.fraction())
+            jitter = services.entropy.fraction()
+            return decide.after_failure(ending, attempt=at.attempt, compacted=at.compacted, settings=settings, now_ms=now_ms, jitter=jitter)
         case Finished():
             message = (assembly or Assembly(at.model)).message(ending.stop_reason)
             return decide.after_answer(message, history, sequential=sequential, settings=services.settings)
@@ -171,7 +173,11 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             return begin_round(runtime, desk, entry_id, message, at_once=following.at_once)
         case decide.TryAgain():
             _show_retry(desk, at, following)
-            return Sleep(as_object(RetryAt(attempt=at.attempt, until=following.until_ms, problem=following.problem)), following.until_ms)
+            return Sleep(
+                as_object(RetryAt(attempt=at.attempt, until=following.until_ms, problem=following.problem, compacted=at.compacted)), following.until_ms
+            )
+        case decide.Compact():
+            return compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1), "overflow")
         case decide.GiveUp():
             problem = following.problem
             failure = Failure(reason=problem.reason, task_id=runtime.task_id, attempt=at.attempt, at_ms=desk.transaction.now_ms, message=problem.message)

@@ -12,18 +12,19 @@ from typing import TypeAlias
 from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
 from pi_durable_tui.harness.generation.context import derive
+from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
+from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first, pressure_of
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import next_call
-from pi_durable_tui.harness.live import AGENT, LIVE, PROVIDER, Agent, Generation, Provider
+from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
 from pi_durable_tui.harness.progress import Pace
 from pi_durable_tui.harness.runs import GENERATION, Desk, as_object
-from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.schema import parameters
-from pi_durable_tui.harness.transcript import context_entries
+from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import SYSTEM, Entry
 from pi_durable_tui.records.json import Json
@@ -44,9 +45,16 @@ async def prepare(runtime: TaskRuntime) -> None:
     entries = await context_entries(services.session.storage, conversation_id)
     change = changed_sections(sections_sent(entries), services.registry.sections(agent))
     newest = max(entry.id for entry in entries)
+    weight = await pressure_of(services, agent, entries) if at.compacted < COMPACTIONS else "none"
 
     async def write(transaction: Transaction, task: Task) -> Move:
         desk = await Desk.take(transaction, conversation_id)
+        if weight == "blocking":
+            move = compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1), "threshold")
+            desk.put_back()
+            return move
+        if weight == "background":
+            compact_beside(desk)
         cutoff = newest
         if change is not None:
             message, data = change
@@ -55,8 +63,14 @@ async def prepare(runtime: TaskRuntime) -> None:
             transaction.insert_entry(Entry(id=cutoff, conversation_id=conversation_id, kind=SYSTEM, at_ms=now_ms, message=message, data=data))
         desk.change_live(generation=Generation(task_id=task.id, attempt=at.attempt, started_at_ms=transaction.now_ms))
         desk.put_back()
-        options = services.settings.stream
-        request = Request(attempt=at.attempt, model=agent.model or "", cutoff=cutoff, thinking_level=agent.thinking, stream_options=options)
+        request = Request(
+            attempt=at.attempt,
+            model=agent.model or "",
+            cutoff=cutoff,
+            thinking_level=agent.thinking,
+            stream_options=services.settings.stream,
+            compacted=at.compacted,
+        )
         return Advance(as_object(request))
 
     await runtime.commit(write)
@@ -76,14 +90,13 @@ async def request(runtime: TaskRuntime) -> None:
 async def retry(runtime: TaskRuntime) -> None:
     """The wait is over: prepare the next attempt."""
     at = from_json(runtime.checkpoint, RetryAt)
-    await runtime.advance(as_object(Prepare(attempt=at.attempt + 1)))
+    await runtime.advance(as_object(Prepare(attempt=at.attempt + 1, compacted=at.compacted)))
 
 
 async def poll(runtime: TaskRuntime) -> None:
     """Ask for a deferred answer again (rule GE-7); asking twice does no harm, so a kill here costs nothing."""
     at = from_json(runtime.checkpoint, Poll)
-    sent = Request(attempt=at.attempt, model=at.model, cutoff=at.cutoff, thinking_level=at.thinking_level, stream_options=at.stream_options)
-    await _exchange(runtime, sent, deferred=at.handle)
+    await _exchange(runtime, at, deferred=at.handle)
 
 
 async def tools(runtime: TaskRuntime) -> None:
@@ -100,11 +113,6 @@ async def tools(runtime: TaskRuntime) -> None:
         return Advance(as_object(Prepare()))
 
     await runtime.commit(write)
-
-
-async def agent_of(services: Services, conversation_id: int) -> Agent:
-    """The agent of a conversation as of now."""
-    return from_json(await services.session.snapshot(AGENT, conversation_id) or {}, Agent)
 
 
 async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> ModelRequest:
@@ -171,15 +179,8 @@ async def _store_partial(runtime: TaskRuntime, assembly: Assembly) -> None:
 async def _sleep_until_poll(runtime: TaskRuntime, at: Request, deferred: Deferred) -> None:
     async def write(transaction: Transaction, _task: Task) -> Move:
         poll_at = transaction.now_ms + deferred.poll_after_ms
-        checkpoint = Poll(
-            attempt=at.attempt,
-            model=at.model,
-            cutoff=at.cutoff,
-            thinking_level=at.thinking_level,
-            stream_options=at.stream_options,
-            handle=deferred.handle,
-            poll_at=poll_at,
-        )
+        asked = {name: getattr(at, name) for name in Request.__struct_fields__}
+        checkpoint = Poll(**asked, handle=deferred.handle, poll_at=poll_at)
         return Sleep(as_object(checkpoint), poll_at)
 
     await runtime.commit(write)

@@ -6,7 +6,6 @@ when a process died or closed after the intent: then the question is whether to 
 
 from __future__ import annotations
 
-from pi_durable_tui.harness.generation.phases import agent_of
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolContext, ToolResult
 from pi_durable_tui.harness.registry import Blocked, HookedCall
@@ -19,6 +18,7 @@ from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Appro
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.finish import close_tool, finish
 from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
+from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Completed, Sleeping, Task

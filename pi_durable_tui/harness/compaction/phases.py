@@ -1,0 +1,203 @@
+"""The phases of `pi.compaction`: select -> summarize -> end (rules CO-1 to CO-5).
+
+The summary is asked for as text over text: no call of the old part is sent as a call, so no provider can refuse a torn pair.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import msgspec
+
+from pi_durable_tui.harness.compaction.checkpoint import COMPACTION, CompactionInput, Select, Summarize
+from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, fitted
+from pi_durable_tui.harness.compaction.select import INSTRUCTIONS, files_touched, select_cut, shortened_results, transcript
+from pi_durable_tui.harness.generation.assembly import Assembly
+from pi_durable_tui.harness.generation.decide import backoff_ms
+from pi_durable_tui.harness.live import LIVE, USAGE, Failure, Live, UsageTotals
+from pi_durable_tui.harness.ports import Deferred, Finished, ModelFailed, ModelRequest, UsageReport
+from pi_durable_tui.harness.runs import as_object
+from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.transcript import agent_of, context_entries
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.entry import COMPACTION as COMPACTION_ENTRY
+from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.messages import Problem, Text, Usage, UserMessage
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
+from pi_durable_tui.session.transaction import Transaction
+
+UNKNOWN_WINDOW_TOKENS = 128_000
+SMALLEST_LIMIT_CHARS = 2_000
+INTERRUPTED = ModelFailed(reason="connection", message="The process ended while the summary was being made.", retryable=True)
+
+
+async def select(runtime: TaskRuntime) -> None:
+    """Choose what to summarize; nothing to compact is not an error (rule CO-3)."""
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    model = (await agent_of(services, conversation_id)).model or ""
+    entries = await context_entries(services.session.storage, conversation_id)
+    window = (await services.models.info(model)).context_window_tokens or UNKNOWN_WINDOW_TOKENS
+    keep_tokens = fitted(services.settings.compaction, window).keep_tokens
+    if from_json(runtime.task.input, CompactionInput).reason == "manual":
+        keep_tokens = min(keep_tokens, context_tokens(entries) // 4)  # a person who asks for it wants to see it happen
+    cut = select_cut(entries, keep_tokens=keep_tokens)
+    if cut is None or not model:
+        await _end(runtime, Completed(value="nothing"), None)
+        return
+    checkpoint = Summarize(
+        model=model,
+        first_kept=cut.kept[0].id,
+        newest=max(entry.id for entry in entries),
+        keep_tokens=keep_tokens,
+        limit_chars=window * CHARS_PER_TOKEN // 2,
+    )
+    await runtime.advance(as_object(checkpoint))
+
+
+async def summarize(runtime: TaskRuntime) -> None:
+    """Ask for the summary and append it; after a kill the attempt counts as failed, as with an answer (rule GE-3)."""
+    at = from_json(runtime.checkpoint, Summarize)
+    assembly = Assembly(at.model)
+    failure = INTERRUPTED if runtime.task.restarts else await _ask(runtime, at, assembly)
+    text = assembly.message("stop").text.strip()
+    if failure is None and text:
+        await _append(runtime, at, text, assembly.usage)
+    else:
+        await _try_again(runtime, at, failure or ModelFailed(reason="unknown", message="The summary was empty.", retryable=True), assembly.usage)
+
+
+async def _ask(runtime: TaskRuntime, at: Summarize, assembly: Assembly) -> ModelFailed | None:
+    """One request for the summary; None: it came whole."""
+    entries = await context_entries(runtime.services.session.storage, runtime.task.conversation_id, cutoff=at.newest)
+    old = entries[: next((index for index, entry in enumerate(entries) if entry.id == at.first_kept), 0)]
+    focus = from_json(runtime.task.input, CompactionInput).focus
+    wish = f"\nPay attention above all to: {focus}" if focus else ""
+    text = f"{INSTRUCTIONS}{wish}\n\n<conversation>\n{transcript(old, limit_chars=at.limit_chars)}\n</conversation>"
+    request = ModelRequest(model=at.model, messages=(UserMessage(content=(Text(text=text),)),), options=runtime.services.settings.stream)
+    async with contextlib.aclosing(runtime.services.models.stream(request)) as events:
+        async for event in events:
+            match event:
+                case UsageReport():
+                    assembly.usage = event.usage
+                case ModelFailed():
+                    return event
+                case Finished():
+                    return None
+                case Deferred():
+                    return ModelFailed(reason="invalid_request", message="A summary cannot be deferred.", retryable=False)
+                case _:
+                    assembly.add(event)
+    return ModelFailed(reason="connection", message="The summary broke off.", retryable=True)
+
+
+async def _append(runtime: TaskRuntime, at: Summarize, text: str, usage: Usage | None) -> None:
+    """Store the summary as the new start of the context, unless another one has overtaken it (rule CO-4)."""
+    storage, conversation_id = runtime.services.session.storage, runtime.task.conversation_id
+    entries = await context_entries(storage, conversation_id)
+    position = next((index for index, entry in enumerate(entries) if entry.id == at.first_kept), None)
+    if position is None:
+        await _end(runtime, Completed(value="stale"), usage)
+        return
+    old, kept = entries[:position], entries[position:]
+    files = files_touched(old)
+    listed = f"\n\nFiles touched so far: {', '.join(files)}" if files else ""
+    data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": len(old), "files": list(files), "taskId": runtime.task_id}
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        marker = await transaction.newest_head(conversation_id)
+        if marker is not None and marker.entry.id > at.newest:
+            return await _leave(transaction, task, Completed(value="stale"), usage)
+        entry = Entry(
+            id=transaction.new_id(),
+            conversation_id=conversation_id,
+            kind=COMPACTION_ENTRY,
+            at_ms=transaction.now_ms,
+            message=UserMessage(content=(Text(text=f"<summary>\n{text}{listed}\n</summary>"),)),
+            data=data,
+            head=at.first_kept,
+            edits=shortened_results(kept, keep_tokens=at.keep_tokens),
+        )
+        transaction.insert_entry(entry)
+        return await _leave(transaction, task, Completed(value=entry.id), usage)
+
+    await runtime.commit(write, priority="outcome")
+
+
+async def _try_again(runtime: TaskRuntime, at: Summarize, failure: ModelFailed, usage: Usage | None) -> None:
+    """A shorter text after an overflow, a wait after a passing failure, else the end."""
+    retry = runtime.services.settings.retry
+    if failure.reason == "context_overflow" and at.limit_chars // 2 >= SMALLEST_LIMIT_CHARS:
+        checkpoint = as_object(msgspec.structs.replace(at, limit_chars=at.limit_chars // 2))
+        until_ms = None
+    elif failure.retryable and retry.enabled and at.attempt <= retry.max_retries:
+        checkpoint = as_object(msgspec.structs.replace(at, attempt=at.attempt + 1))
+        until_ms = runtime.services.clock.now_ms() + max(backoff_ms(at.attempt, retry), failure.retry_after_ms or 0)
+    else:
+        await _end(runtime, Failed(problem=Problem(reason=failure.reason, message=failure.message)), usage)
+        return
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        await _count(transaction, task, usage)
+        return Advance(checkpoint) if until_ms is None else Sleep(checkpoint, until_ms)
+
+    await runtime.commit(write)
+
+
+async def _end(runtime: TaskRuntime, outcome: Outcome, usage: Usage | None) -> None:
+    async def write(transaction: Transaction, task: Task) -> Move:
+        return await _leave(transaction, task, outcome, usage)
+
+    await runtime.commit(write, priority="outcome")
+
+
+async def _leave(transaction: Transaction, task: Task, outcome: Outcome, usage: Usage | None) -> Move:
+    await _count(transaction, task, usage)
+    problem = outcome.problem if isinstance(outcome, Failed) else None
+    await _take_down(transaction, task, problem)
+    return End(outcome)
+
+
+async def _take_down(transaction: Transaction, task: Task, problem: Problem | None) -> None:
+    """The compaction leaves the screen; a failure stays until the next one."""
+    draft = await transaction.document(LIVE, task.conversation_id)
+    live = from_json(draft.value, Live)
+    failure = None
+    if problem is not None:
+        failure = Failure(reason=problem.reason, task_id=task.id, attempt=1, at_ms=transaction.now_ms, message=problem.message)
+    running = tuple(each for each in live.compactions if each.task_id != task.id)
+    draft.value = as_object(msgspec.structs.replace(live, compactions=running, compaction_failure=failure))
+
+
+async def _count(transaction: Transaction, task: Task, usage: Usage | None) -> None:
+    """A summary's spend counts, but says nothing about the size of the context (rule CO-5)."""
+    checkpoint = task.checkpoint or {}
+    model = checkpoint.get("model")
+    if usage is not None and isinstance(model, str):
+        draft = await transaction.document(USAGE, task.conversation_id)
+        totals = from_json(draft.value, UsageTotals)
+        models = {**totals.models, model: totals.models.get(model, Usage()) + usage}
+        draft.value = as_object(msgspec.structs.replace(totals, models=models))
+
+
+async def close_compaction(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
+    """End a compaction from outside; the context stays as it was."""
+    match ending.why:
+        case "aborted":
+            await _take_down(transaction, task, None)
+            return Aborted()
+        case "restart_limit":
+            problem = Problem(reason="restart_limit", message=f"The summary was given up: {ending.message}.")
+            await _take_down(transaction, task, problem)
+            return Failed(problem=problem)
+        case "fault":
+            await _take_down(transaction, task, Problem(reason="fault", message=ending.message))
+            return Faulted(message=ending.message)
+
+
+DEFINITION = TaskDefinition(kind=COMPACTION, phases={"select": select, "summarize": summarize}, on_ending=close_compaction, limit_report="task_interrupted")
+"""The task kind `pi.compaction`."""
+
+FIRST = as_object(Select())
+"""The checkpoint of a new compaction."""

@@ -1,0 +1,106 @@
+"""What is summarized and what is kept, and the text that the summary is made of (rules CO-1, CO-3). PURE."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, entry_tokens
+from pi_durable_tui.harness.generation.context import with_edits
+from pi_durable_tui.records.codec import encode
+from pi_durable_tui.records.entry import ASSISTANT, SYSTEM, USER, Edit, Entry
+from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, UserMessage
+
+INSTRUCTIONS = """\
+Below is the older part of a conversation between a user and you, a coding agent. It will be replaced by your summary, and you will go on
+working from the summary alone. Write it so that nothing needed is lost: what the user wants (in their words where it matters), what was
+decided and why, what was done and found out, the state of files and commands, what failed, and what is still to do. Name files, functions
+and exact error texts. Do not answer the conversation; only summarize it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cut:
+    """`summarized` becomes a summary, `kept` follows it. Both as the model reads them."""
+
+    summarized: tuple[Entry, ...]
+    kept: tuple[Entry, ...]
+
+
+def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
+    """Where to cut a context, in the order the model reads it; None: there is nothing to compact.
+
+    The cut stands before an input or an answer, so never between a call and its result, and leaves at least one of them.
+    """
+    entries = with_edits(entries)
+    starts = [index for index, entry in enumerate(entries) if entry.kind in {USER, ASSISTANT} and entry.head is None]
+    kept, cut = 0, len(entries)
+    for index in range(len(entries) - 1, 0, -1):
+        kept += entry_tokens(entries[index])
+        if kept > keep_tokens and cut < len(entries):
+            break
+        if index in starts:
+            cut = index
+    summarized = tuple(entry for entry in entries[:cut] if entry.kind != SYSTEM)
+    if cut == len(entries) or not any(entry.head is None for entry in summarized):
+        return None
+    return Cut(summarized=summarized, kept=tuple(entries[cut:]))
+
+
+def shortened_results(kept: Sequence[Entry], *, keep_tokens: int) -> tuple[Edit, ...]:
+    """Edits that cut the middle out of results which alone would fill half of what may be kept."""
+    limit_chars = keep_tokens * CHARS_PER_TOKEN // 2
+    return tuple(edit for entry in kept if (edit := _shortened(entry, limit_chars)) is not None)
+
+
+def _shortened(entry: Entry, limit_chars: int) -> Edit | None:
+    message = entry.message
+    if not isinstance(message, ToolResultMessage) or len(message.text) <= limit_chars:
+        return None
+    text = middle_out(message.text, limit_chars)
+    short = ToolResultMessage(tool_call_id=message.tool_call_id, tool_name=message.tool_name, content=(Text(text=text),), is_error=message.is_error)
+    return Edit(entry_id=entry.id, action="replace", message=short)
+
+
+def middle_out(text: str, limit_chars: int) -> str:
+    """The head and the tail of a text that is too long, with a note of what was left out."""
+    if len(text) <= limit_chars:
+        return text
+    half = max(1, limit_chars // 2)
+    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+
+
+def transcript(entries: Sequence[Entry], *, limit_chars: int) -> str:
+    """The conversation as text, at most about `limit_chars` long: long results are cut first, then the middle of the whole."""
+    per_entry = max(400, limit_chars // 8)
+    return middle_out("\n\n".join(part for entry in entries if (part := _told(entry, per_entry))), limit_chars)
+
+
+def files_touched(entries: Sequence[Entry]) -> tuple[str, ...]:
+    """The paths that calls named, in order of first mention."""
+    paths: dict[str, None] = {}
+    for entry in entries:
+        calls = entry.message.tool_calls if isinstance(entry.message, AssistantMessage) else ()
+        for call in calls:
+            path = call.arguments.get("path")
+            if isinstance(path, str):
+                paths[path] = None
+        stored = entry.data.get("files") if entry.data is not None and entry.head is not None else None
+        if isinstance(stored, list):
+            paths |= dict.fromkeys(str(path) for path in stored)
+    return tuple(paths)
+
+
+def _told(entry: Entry, limit_chars: int) -> str:
+    message = entry.message
+    match message:
+        case None | SystemMessage():
+            return ""
+        case UserMessage():
+            text = "".join(part.text if isinstance(part, Text) else "[image]" for part in message.content)
+            return f"{'Summary so far' if entry.head is not None else 'User'}: {middle_out(text, limit_chars * 4)}"
+        case AssistantMessage():
+            parts = [part.text for part in message.content if isinstance(part, Text)]
+            parts += [f"[calls {part.name} {middle_out(encode(part.arguments), limit_chars)}]" for part in message.content if isinstance(part, ToolCall)]
+            return f"Agent: {' '.join(parts)}"
+        case ToolResultMessage():
+            return f"Result of {message.tool_name}: {middle_out(message.text, limit_chars)}"
