@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
 from pi_durable_tui.clock import Clock
@@ -56,8 +56,11 @@ class LiteLlmGateway:
         self._library: Library | None = None
         self._loading: asyncio.Future[Library] | None = None
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelEvent]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """See `ModelGateway.stream`. A model without a provider, a missing key and a wrong option are told without a request."""
+        if request.deferred is not None:
+            yield ModelFailed(reason="invalid_request", message="No provider is reached here that answers later; nothing was sent.", retryable=False)
+            return
         bounds, reached = limits(request.options), access(request.model, self._environ, self._base_urls)
         if isinstance(reached, ModelFailed):
             yield reached
@@ -98,7 +101,7 @@ class LiteLlmGateway:
 
     # ----------------------------------------------------------------------------------------------------------- one request
 
-    async def _exchange(self, library: Library, request: ModelRequest, reached: Access, bounds: Limits) -> AsyncGenerator[ModelEvent]:
+    async def _exchange(self, library: Library, request: ModelRequest, reached: Access, bounds: Limits) -> AsyncGenerator[ModelEvent, None]:
         """The events of one request; closing it cancels the reading, which closes the connection."""
         entry = table_entry(library.model_cost, request.model)
         arguments = call_arguments(request, entry, reached, bounds)

@@ -18,6 +18,7 @@ from pi_durable_tui.harness.ports import (
     Finished,
     ModelEvent,
     ModelFailed,
+    ModelGateway,
     ModelInfo,
     ModelRequest,
     TextDelta,
@@ -46,7 +47,7 @@ OVERLOADED = {"type": "error", "error": {"type": "overloaded_error", "message": 
 
 
 @contextlib.asynccontextmanager
-async def gateway_to(*, base_url: str = "", clock: ManualClock | None = None, environ: dict[str, str] | None = None) -> AsyncIterator[LiteLlmGateway]:
+async def gateway_to(*, base_url: str = "", clock: ManualClock | None = None, environ: dict[str, str] | None = None) -> AsyncIterator[ModelGateway]:
     known = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": base_url} if environ is None else environ
     gateway = LiteLlmGateway(clock=clock or ManualClock(), entropy=SeededEntropy(1), environ=known)
     try:
@@ -55,7 +56,7 @@ async def gateway_to(*, base_url: str = "", clock: ManualClock | None = None, en
         await gateway.close()
 
 
-async def events_of(gateway: LiteLlmGateway, request: ModelRequest) -> list[ModelEvent]:
+async def events_of(gateway: ModelGateway, request: ModelRequest) -> list[ModelEvent]:
     return [event async for event in gateway.stream(request)]
 
 
@@ -268,9 +269,9 @@ async def test_a_server_that_keeps_its_connection_after_the_finish_reason_does_n
         first = await anext(stream)
         waiting = asyncio.ensure_future(anext(stream))
         await server.reached("for ever")
-        while not waiting.done():  # however many chunks it has still to read before it waits
-            await turns(5)
-            clock.advance(AFTER_FINISH_MS)
+        while clock.next_wake_ms() != AFTER_FINISH_MS:  # however long the network takes to bring the finish reason
+            await turns(1)
+        clock.advance(AFTER_FINISH_MS)
         events = [first, await waiting, *[event async for event in stream]]
 
     assert events == [TextDelta("whole"), Finished("stop")]
@@ -289,7 +290,7 @@ async def test_a_reader_that_waits_for_its_consumer_is_ended_with_it() -> None:
         await anext(stream)
         await server.reached("gate")
         await turns(many)
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         await server.requests[0].ended.wait()
 
     assert server.requests[0].how == "client_left"
@@ -300,7 +301,7 @@ async def test_closing_the_stream_closes_the_connection_at_once(script: list[Any
     async with ModelServer([script]) as server, gateway_to(base_url=server.base_url) as gateway:
         stream = gateway.stream(ModelRequest(model="openai/scripted", messages=HI))
         await anext(stream)
-        await stream.aclose()  # type: ignore[attr-defined]
+        await stream.aclose()
         await server.requests[0].ended.wait()
 
     assert server.requests[0].how == "client_left"
@@ -342,6 +343,14 @@ async def test_a_model_that_cannot_be_asked_is_told_in_words(model: str, reason_
 
     assert (failed.reason, failed.retryable) == (reason_of_it, False)
     assert words in failed.message
+
+
+@pytest.mark.rule("GE-7")
+async def test_a_deferred_answer_of_another_gateway_is_not_sent_as_a_new_request() -> None:
+    events, server = await play([text("again")], request=ModelRequest(model="openai/scripted", messages=HI, deferred={"id": "x"}))
+
+    assert only_failure(events).reason == "invalid_request"
+    assert server.requests == []
 
 
 @pytest.mark.rule("SA-17")
@@ -530,9 +539,9 @@ def test_a_gateway_may_outlive_a_loop_and_serves_the_next_one() -> None:
 
 @pytest.mark.rule("SA-7")
 async def test_a_loaded_library_is_not_loaded_again(library: Library) -> None:
-    async with gateway_to() as gateway:
-        await gateway.warm_up()
-        await gateway.warm_up()
+    gateway = LiteLlmGateway(clock=ManualClock(), entropy=SeededEntropy(1), environ={})
+    await gateway.warm_up()
+    await gateway.warm_up()
 
-        assert gateway._library is library
-        assert sys.modules["litellm"] is library
+    assert gateway._library is library
+    assert sys.modules["litellm"] is library
