@@ -7,14 +7,14 @@ import sys
 from dataclasses import dataclass
 
 from pi_durable_tui.cli.chats import choose
-from pi_durable_tui.cli.compose import Environments, Setup, open_free, open_harness, open_session, set_up, stored_directory
+from pi_durable_tui.cli.compose import Environments, Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.errors import BadRequest, ConfigError
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent, ApprovalMode
-from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.harness.ports import ModelGateway, ThinkingLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,14 @@ class Opened:
     """A chat that is open for work. Its harness must be closed.
 
     Attributes:
+        models: What it asks; may be warmed up.
         environments: Are told when another conversation is opened.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
 
     harness: Harness
     conversation: Conversation
+    models: ModelGateway
     environments: Environments
     problem: ConfigError | None
 
@@ -79,7 +81,8 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         found = None
         number, storage = await open_free(setup)
     environments = Environments(setup, number)
-    harness = await open_harness(setup, storage, environments)
+    models = all_models(setup)
+    harness = await open_harness(setup, storage, environments, models)
     try:
         if found is None:
             conversation = await harness.create_conversation(new_agent(setup, wish))
@@ -90,7 +93,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         await harness.close()
         raise
     environments.conversation_id = conversation.id
-    return Opened(harness=harness, conversation=conversation, environments=environments, problem=problem_of(setup, agent.model))
+    return Opened(harness=harness, conversation=conversation, models=models, environments=environments, problem=problem_of(setup, agent.model))
 
 
 def new_agent(setup: Setup, wish: Wish) -> Agent:

@@ -16,6 +16,8 @@ from pi_durable_tui.entropy import Entropy, SystemEntropy
 from pi_durable_tui.errors import Refused, StoreLocked
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.ports import ModelGateway
+from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.storage.port import Storage
@@ -83,7 +85,10 @@ class Environments:
 
 
 async def open_free(setup: Setup) -> tuple[int, Storage]:
-    """The first session of the place that no other process holds, opened for writing, and its number (rule CL-3).
+    """The first session of the place that is free for a new chat, opened for writing, and its number (rule CL-3).
+
+    Free means: no other process holds it, and nothing in it is unfinished. The harness works on all chats of a session, so a new
+    chat must not be put beside a killed run: that one goes on when somebody asks for it with --continue, not before.
 
     Raises:
         Refused: All of the possible files are held, or the folder is another directory's.
@@ -91,10 +96,15 @@ async def open_free(setup: Setup) -> tuple[int, Storage]:
     paths.prepare(setup.place)
     for number in range(1, paths.MAX_SESSIONS + 1):
         try:
-            return number, await open_session(setup, number)
+            storage = await open_session(setup, number)
         except StoreLocked:
             continue
-    raise Refused(f"All {paths.MAX_SESSIONS} sessions of {str(setup.place.directory)!r} are open in other processes.", hint="Close one of them.")
+        if not (await storage.tasks(statuses=LIVE_STATUSES, limit=1)).items:
+            return number, storage
+        await storage.close()
+    raise Refused(
+        f"All {paths.MAX_SESSIONS} sessions of {str(setup.place.directory)!r} are open in other processes or unfinished.", hint="Finish one with --continue."
+    )
 
 
 async def open_session(setup: Setup, number: int, *, read_only: bool = False) -> Storage:
@@ -107,13 +117,17 @@ async def open_session(setup: Setup, number: int, *, read_only: bool = False) ->
     return await open_sqlite(paths.session_path(setup.place, number), clock=setup.clock, read_only=read_only)
 
 
-async def open_harness(setup: Setup, storage: Storage, environments: Environments) -> Harness:
-    """A harness over an open session, which it owns from now on; recovered, and running nothing yet."""
-    models = Gateways(
+def all_models(setup: Setup) -> Gateways:
+    """The gateway to every model; loads nothing yet."""
+    return Gateways(
         live=lambda: LiteLlmGateway(clock=setup.clock, entropy=setup.entropy, environ=setup.environ),
         progress=setup.place.folder / "playback.txt",
         clock=setup.clock,
     )
+
+
+async def open_harness(setup: Setup, storage: Storage, environments: Environments, models: ModelGateway) -> Harness:
+    """A harness over an open session, which it owns from now on; recovered, and running nothing yet."""
     return await Harness.open(
         storage,
         models=models,

@@ -19,12 +19,13 @@ from typing import NoReturn, TypeAlias
 from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.providers import PLAYBACK
+from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.signals import until_signal
+from pi_durable_tui.cli.typing_hands import Keyboard, TypingHands
 from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.harness.harness import Recovery
 from pi_durable_tui.playback import child, folder, golden
 from pi_durable_tui.playback.pace import PacedClock
-from pi_durable_tui.playback.player import PlainHands, play
+from pi_durable_tui.playback.player import Hands, PlainHands, play
 from pi_durable_tui.playback.story import Told, tell, told_so_far
 from pi_durable_tui.tui.safe_text import safe_text
 
@@ -32,6 +33,8 @@ Say: TypeAlias = Callable[[str], None]
 
 MOST_DEATHS = 10
 SHOWN_LINES = 12
+READING_MS = 2_500
+"""How long a person is given to read that the app was killed."""
 _RULE = "─" * 72
 _DIED = "Kill"
 
@@ -68,6 +71,7 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
             stage,
             say=_say if not as_golden else _say_nothing,
             is_silent=as_golden,
+            pause_ms=0 if headless else READING_MS / speed,
         )
         if code == 0:
             say(f"{_RULE}\n{effects(folder.files_of(story.folder / 'workspace'), folder.files_of(stage.workspace))}")
@@ -78,7 +82,7 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
         folder.clear_away(stage)
 
 
-def _play_until_it_lives(arguments: list[str], stage: folder.Stage, *, say: Say, is_silent: bool) -> int:
+def _play_until_it_lives(arguments: list[str], stage: folder.Stage, *, say: Say, is_silent: bool, pause_ms: float) -> int:
     """Start the player again whenever the story killed it; how it ended at last."""
     code = 0
     for _ in range(MOST_DEATHS):
@@ -87,6 +91,8 @@ def _play_until_it_lives(arguments: list[str], stage: folder.Stage, *, say: Say,
         if code != -signal.SIGKILL or folder.lines(stage.steps)[before:][-1:] != [_DIED]:
             break
         say(f"\n{_RULE}\nKilled by SIGKILL: nothing was flushed, closed or handed back.\n\n$ pidurable --continue\n")
+        if pause_ms:
+            asyncio.run(SystemClock().sleep_ms(pause_ms))
     return code
 
 
@@ -123,9 +129,13 @@ def play_story(name: str, root: str, *, headless: bool, speed: float, anchor_ms:
     wish = Wish(resume=bool(folder.lines(stage.steps)), model=PLAYBACK + story.name, approval=story.approve)
     if headless:
         return asyncio.run(until_signal(_play_headless(setup, wish, story, stage)))
-    from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - imports textual
+    from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - the text form does not need it
 
-    return run_app(setup, wish, story=(story, stage))
+    async def script(opened: Opened, app: Keyboard, screen: asyncio.AbstractEventLoop) -> None:
+        record_commits(opened, stage)
+        await act(opened, TypingHands(opened.conversation, app, screen, clock), story, stage)
+
+    return run_app(setup, wish, script=script)
 
 
 async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: folder.Stage) -> None:
@@ -134,19 +144,19 @@ async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: f
     try:
         record_commits(opened, stage)
         if wish.resume:
-            _say(f"{what_was_found(opened.harness.recovery)}\n")
+            _say(f"{seam_text(opened.harness.recovery, None)}\n")
         telling = asyncio.ensure_future(_tell(opened))
         if wish.resume:
             await opened.harness.resume()
-        await act(opened, story, stage)
+        await act(opened, PlainHands(opened.conversation), story, stage)
     finally:
         await opened.harness.close()
         if telling is not None:
             await telling  # the close ended it, after it had got everything
 
 
-async def act(opened: Opened, story: folder.Story, stage: folder.Stage) -> None:
-    """Take the steps that are left, with a plain pair of hands."""
+async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.Stage) -> None:
+    """Take the steps that are left."""
 
     def note(step: folder.Step) -> None:
         folder.append_line(stage.steps, type(step).__name__)
@@ -156,7 +166,7 @@ async def act(opened: Opened, story: folder.Story, stage: folder.Stage) -> None:
         child.die()
 
     taken = len(folder.lines(stage.steps))
-    await play(story.steps, taken=taken, conversation=opened.conversation, hands=PlainHands(opened.conversation), note=note, die=die)
+    await play(story.steps, taken=taken, conversation=opened.conversation, hands=hands, note=note, die=die)
 
 
 def record_commits(opened: Opened, stage: folder.Stage) -> None:
@@ -165,14 +175,6 @@ def record_commits(opened: Opened, stage: folder.Stage) -> None:
     if opened.harness.recovery.was_killed:
         folder.append_line(stage.commits, golden.line_of_recovery(opened.harness.recovery.interrupted))
     opened.harness.session.subscribe(lambda commit: folder.append_line(stage.commits, golden.line_of(commit, places)))
-
-
-def what_was_found(recovery: Recovery) -> str:
-    """What opening found after a kill, as one sentence (rule TU-9). PURE."""
-    if not recovery.was_killed:
-        return "The last run was closed; the work goes on."
-    doubt = f"; {len(recovery.in_doubt)} command in doubt: it will not be run again by itself" if recovery.in_doubt else ""
-    return f"The last run was killed; nothing that was shown is lost{doubt}."
 
 
 async def _tell(opened: Opened) -> None:

@@ -46,7 +46,10 @@ def as_text(inspection: Inspection, recovery: Recovery) -> str:
     """For people. PURE."""
     lines = [f"{len(inspection.tasks)} live task{_s(inspection.tasks)}, {len(inspection.submissions)} open submission{_s(inspection.submissions)}"]
     doubted = {task.id for task in recovery.in_doubt}
-    lines += [f"  task {info.task.id}  {info.task.kind}  {_where(info)}" + ("  in doubt" if info.task.id in doubted else "") for info in inspection.tasks]
+    lines += [
+        f"  task {info.task.id}  {info.task.kind}  {_where(info)}" + ("  in doubt if its program is dead" if info.task.id in doubted else "")
+        for info in inspection.tasks
+    ]
     lines += [f"  submission {item.id}  {item.mode}  {item.status}  {_words(item)}" for item in inspection.submissions]
     if recovery.was_killed:
         lines.append("The program that wrote this was killed, or is still running; pidurable --continue goes on from here.")

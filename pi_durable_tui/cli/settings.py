@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
@@ -24,6 +24,8 @@ from pi_durable_tui.harness.settings import Settings as HarnessSettings
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
 
+Theme: TypeAlias = Literal["dark", "light"]
+
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 
@@ -31,7 +33,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "model": (Annotated[str, msgspec.Meta(min_length=1)], 'a model id such as "anthropic/claude-sonnet-4-5"'),
     "approve": (ApprovalMode, '"ask", "edits", "all" or "plan"'),
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
-    "theme": (Annotated[str, msgspec.Meta(min_length=1)], "the name of a theme"),
+    "theme": (Theme, '"dark" or "light"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
 }
@@ -52,7 +54,7 @@ class UserSettings:
     model: str | None = None
     approve: ApprovalMode | None = None
     thinking: ThinkingLevel | None = None
-    theme: str | None = None
+    theme: Theme | None = None
     restart_limit: float | None = None
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
 

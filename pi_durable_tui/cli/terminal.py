@@ -1,0 +1,170 @@
+"""Runs the app: the harness on a thread and event loop of its own, the screen on the main thread (rules CL-5, CL-7, CL-8).
+
+Whatever ends the app, the session is closed cleanly; what stands at the end of the transcript stays in the normal screen. The
+app's library is imported here, when it is needed, and nowhere else in the command line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from pi_durable_tui.cli.chat import Opened, Wish, open_wished
+from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.providers import PLAYBACK
+from pi_durable_tui.cli.seam import seam_text
+from pi_durable_tui.cli.signals import exit_code, on_signals
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.live import Agent
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.app import PidurableApp
+    from pi_durable_tui.tui.bridge import Opened as Shown
+
+T = TypeVar("T")
+
+LAST_LINES = 12
+CLOSE_WITHIN_S = 15.0
+
+Script: TypeAlias = Callable[[Opened, "PidurableApp", asyncio.AbstractEventLoop], Coroutine[Any, Any, None]]
+"""(chat, app, the screen's loop): acts in a person's place; runs on the harness's loop once the chat is on the screen."""
+
+
+class HarnessThread:
+    """A thread with an event loop for the harness: a slow frame delays no commit, a busy stream delays no key."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="harness", daemon=True)
+        self._thread.start()
+
+    async def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which runs on the thread."""
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self.loop))
+
+    def finish(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do `work` last, then end the thread; the process does not wait longer than CLOSE_WITHIN_S for either."""
+        try:
+            asyncio.run_coroutine_threadsafe(work, self.loop).result(CLOSE_WITHIN_S)
+        finally:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join(CLOSE_WITHIN_S)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+        self.loop.close()
+
+
+def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
+    """Run the app until the person leaves or a signal ends it, and return the exit code.
+
+    Args:
+        setup: Where.
+        wish: What the command line said.
+        script: Acts in the person's place, for demos.
+
+    Raises:
+        PidurableError: What ended the app; the terminal is as before.
+    """
+    from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - imports textual
+    from pi_durable_tui.tui.palette import DARK, LIGHT  # noqa: PLC0415 - the same
+    from pi_durable_tui.tui.status import Place  # noqa: PLC0415 - the same
+
+    worker = HarnessThread()
+    starting = _Start(setup, wish, worker, script)
+    app = PidurableApp(
+        starting.open,
+        clock=setup.clock,
+        place=Place(directory=str(setup.place.directory)),
+        palette=LIGHT if setup.settings.theme == "light" else DARK,
+        first_prompt=wish.prompt,
+    )
+    starting.app = app
+    try:
+        app.run()
+    finally:
+        worker.finish(starting.close())
+    if app.problem is not None:
+        raise app.problem
+    if script is None:  # what a demo did is gone with its stage
+        _say_goodbye(app)
+    return app.return_code or 0
+
+
+class _Start:
+    """Opens what the app shows, after its first paint, and closes it when the app is gone."""
+
+    def __init__(self, setup: Setup, wish: Wish, worker: HarnessThread, script: Script | None) -> None:
+        self.app: PidurableApp | None = None
+        self._setup = setup
+        self._wish = wish
+        self._worker = worker
+        self._script = script
+        self._opened: Opened | None = None
+        self._background: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> Shown:
+        """Runs on the screen's loop."""
+        app = self.app
+        if app is not None:
+            on_signals((signal.SIGTERM, signal.SIGHUP), lambda number: app.exit(return_code=exit_code(number)))
+        return await self._worker.call(self._open(asyncio.get_running_loop()))
+
+    async def close(self) -> None:
+        """Runs on the harness's loop. Nothing may have been opened."""
+        for task in self._background:
+            task.cancel()
+        if self._opened is not None:
+            await self._opened.harness.close()
+
+    async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
+        from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
+        from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
+
+        opened = self._opened = await open_wished(self._setup, self._wish)
+        notices = (Notice(tone="warn", text=f"{opened.problem.message} {opened.problem.hint}"),) if opened.problem else ()
+
+        async def new_conversation(agent: Agent) -> Conversation:
+            conversation = await opened.harness.create_conversation(agent)
+            opened.environments.conversation_id = conversation.id
+            return conversation
+
+        async def resume() -> None:
+            await opened.harness.resume()
+            if not ((await opened.conversation.agent()).model or "").startswith(PLAYBACK):
+                self._spawn(opened.models.warm_up())
+            if self._script is not None and self.app is not None:
+                self._spawn(self._script(opened, self.app, screen))
+
+        return Shown(
+            loop=self._worker.loop,
+            conversation=opened.conversation,
+            new_conversation=new_conversation,
+            resume=resume,
+            seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
+            notices=notices,
+        )
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+
+def _say_goodbye(app: PidurableApp) -> None:
+    """The end of the transcript and the way back, in the normal screen (rule CL-8). A terminal that is gone is no error."""
+    from pi_durable_tui.tui.last_lines import last_lines  # noqa: PLC0415 - with the app
+
+    width = max(8, shutil.get_terminal_size().columns)
+    lines = last_lines(app.view, LAST_LINES, width=width) if app.view is not None and app.view.entries else ()
+    with contextlib.suppress(OSError):
+        if lines:
+            sys.stdout.write("".join(f"{line}\n" for line in lines) + "\nResume with: pidurable --continue\n")
+            sys.stdout.flush()

@@ -1,0 +1,66 @@
+"""A person at the keyboard of the app, for demos: types prompts key by key and sends them, as the viewer would."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, Protocol
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.entry import USER
+
+KEY_MS = 35
+BEFORE_ENTER_MS = 400
+
+
+class Keyboard(Protocol):
+    """What takes keys: the app."""
+
+    def simulate_key(self, key: str) -> object: ...
+
+
+class TypingHands:
+    """Implements `playback.player.Hands` on the harness's loop; the keys are pressed on the screen's.
+
+    Args:
+        conversation: The one that the app shows.
+        keyboard: The app.
+        screen: Its event loop.
+        clock: Paces the typing.
+    """
+
+    def __init__(self, conversation: Conversation, keyboard: Keyboard, screen: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._conversation = conversation
+        self._keyboard = keyboard
+        self._screen = screen
+        self._clock = clock
+
+    async def submit(self, text: str, request_id: str) -> None:  # noqa: ARG002 - the app gives its messages no request ids
+        before = _newest_user_entry(await self._conversation.view())
+        await self._on_screen(self._type(text))
+        async for frame in self._conversation.watch():
+            if _newest_user_entry(frame.view) > before or frame.view.inbox.items:
+                return
+
+    async def stop(self) -> None:
+        await self._on_screen(self._press("escape"))
+        await self._conversation.idle()
+
+    async def _on_screen(self, work: Coroutine[Any, Any, None]) -> None:
+        await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._screen))
+
+    async def _type(self, text: str) -> None:
+        for character in text:
+            await self._press(character)
+        await self._clock.sleep_ms(BEFORE_ENTER_MS)
+        await self._press("enter")
+
+    async def _press(self, key: str) -> None:
+        self._keyboard.simulate_key(key)
+        await self._clock.sleep_ms(KEY_MS)
+
+
+def _newest_user_entry(view: ConversationView) -> int:
+    return max((stored.entry.id for stored in view.entries if stored.entry.kind == USER), default=0)
