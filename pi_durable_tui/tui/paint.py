@@ -172,7 +172,7 @@ class Painter:
         lines = row.output.split("\n")
         limit = _UNFOLDED_LINES if unfolded else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
         hidden = max(0, len(lines) - limit)
-        result = [self._faint(f"… {hidden} lines before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
+        result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
         bar, style = self.palette.style(self.palette.faint), self.palette.style(self.palette.muted)
         for line in lines[hidden:]:
             text = Text(line, style, end="")

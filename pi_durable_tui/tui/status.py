@@ -14,6 +14,7 @@ from pi_durable_tui.tui.safe_text import safe_line
 Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"
 SPINNER_STEP_MS = 250
+MAX_DIRECTORY_CHARS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +73,7 @@ def _activity_words(view: ConversationView) -> str:
 
 def footer_parts(view: ConversationView | None, place: Place, *, light: Light, now_ms: int) -> tuple[list[FooterPart], list[FooterPart]]:
     """The pieces at the left and at the right of the footer."""
-    left = [FooterPart(text=safe_line(place.directory, max_cells=60), rank=3, tone="text")]
+    left = [FooterPart(text=_short(safe_line(place.directory)), rank=3, tone="text")]
     if place.branch:
         left.append(FooterPart(text=safe_line(place.branch, max_cells=30), rank=5))
     right: list[FooterPart] = []
@@ -118,6 +119,13 @@ def _light_part(view: ConversationView | None, light: Light, now_ms: int) -> Foo
         case "storing":
             age_s = max(0, now_ms - (view.committed_at_ms if view is not None else now_ms)) // 1000
             return FooterPart(text=f"● stored {age_s}s ago", rank=0, tone="good" if age_s < 30 else "warn")
+
+
+def _short(directory: str) -> str:
+    """A long path by its end, which tells directories apart."""
+    while len(directory) > MAX_DIRECTORY_CHARS and "/" in directory.removeprefix("…/"):
+        directory = "…/" + directory.removeprefix("…/").partition("/")[2]
+    return directory if len(directory) <= MAX_DIRECTORY_CHARS else directory[: MAX_DIRECTORY_CHARS - 1] + "…"
 
 
 def _count(tokens: int) -> str:

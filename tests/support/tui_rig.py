@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual.events import Paste
 from textual.pilot import Pilot
 
 from pi_durable_tui.clock import ManualClock
@@ -59,11 +60,17 @@ class Rig:
 
     async def settle(self) -> None:
         """Let both loops and the clock move until nothing is left to do."""
-        for _ in range(4):
-            await self.pilot.pause()
+        for _ in range(3):
+            await self._drawn()
             await self.thread.drained()
             self.clock.advance(40)
+        await self._drawn()
         await self.pilot.pause()
+
+    async def _drawn(self) -> None:
+        """Every widget has read its messages; unlike `Pilot.pause` it does not wait for an idle processor."""
+        await self.pilot._wait_for_screen()
+        self.app.screen._on_timer_update()
 
     async def show(self, made: ConversationView) -> None:
         """The harness commits; the screen shows it."""
@@ -72,7 +79,7 @@ class Rig:
 
     async def type(self, text: str) -> None:
         """Put text into the composer as a paste does; keys are pressed by tests that are about keys."""
-        self.chat.prompt._insert(text)
+        self.chat.prompt.post_message(Paste(text))
         await self.settle()
 
     async def press(self, *keys: str) -> None:

@@ -78,6 +78,7 @@ def view(
     context_tokens: int = 0,
     cost_usd: float | None = None,
     conversation_id: int = 1,
+    live_task_id: int = 900,
     **fields: Any,
 ) -> ConversationView:
     """A view whose run (if anything goes on) began at START_MS.
@@ -90,7 +91,7 @@ def view(
     if streaming is not None:
         content = tuple(Text(text=part) if isinstance(part, str) else part for part in streaming)
         message = AssistantMessage(content=content, model=MODEL, stop_reason="stop") if content else None
-        generation = Generation(task_id=900, attempt=1, started_at_ms=START_MS, message=message)
+        generation = Generation(task_id=live_task_id, attempt=1, started_at_ms=START_MS, message=message)
     is_busy = (generation is not None or bool(tools)) if busy is None else busy
     live = Live(run=Run(task_id=900, started_at_ms=START_MS) if is_busy else None, generation=generation, tools=tuple(tools))
     items = tuple(InboxItem(submission_id=500 + index, mode=mode, content=(Text(text=text),), at_ms=START_MS) for index, (mode, text) in enumerate(queued))
