@@ -16,15 +16,21 @@ from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
+from pi_durable_tui.records.submission import Submission
 
 AgentEvent: TypeAlias = JsonObject
-"""`{"type": …, "seq": commit number, …}`; see SPEC.md for the list."""
+"""`{"type": …, "seq": commit number, …}`.
+
+First a `snapshot` of what goes on and what is open; the transcript before it is read by page. Then: `inbox`, `entry`, `message_end`,
+`tool_execution_end` (the three kinds of new entries), `submission`, `usage`, `run_end`, `run_start`, `turn_start`, `message_start`,
+`message_update`, `question`, `tool_execution_start`, `tool_execution_update`, `retry`.
+"""
 
 
 def events_of(before: ConversationView | None, after: ConversationView) -> Iterator[AgentEvent]:
-    """What happened between two views, in the order it happened; `before` None: everything, as a snapshot."""
+    """What happened between two views: first what has come to an end, then what goes on; `before` None: a snapshot."""
     if before is None:
-        yield _event(after, "snapshot", conversationId=after.conversation.id, live=to_json(after.live), agent=to_json(after.agent))
+        yield _snapshot(after)
         return
     yield from _inbox(before, after)
     known = {stored.entry.id for stored in before.entries}
@@ -39,6 +45,19 @@ def events_of(before: ConversationView | None, after: ConversationView) -> Itera
     yield from _message_progress(before, after)
     yield from _tools(before, after)
     yield from _retry(before, after)
+
+
+def _snapshot(view: ConversationView) -> AgentEvent:
+    return _event(
+        view,
+        "snapshot",
+        conversationId=view.conversation.id,
+        live=to_json(view.live),
+        agent=to_json(view.agent),
+        inbox=[to_json(item) for item in view.inbox.items],
+        usage=to_json(view.usage),
+        submissions=[_told(submission) for submission in view.submissions],
+    )
 
 
 def _event(view: ConversationView, kind: str, **fields: Json) -> AgentEvent:
@@ -126,4 +145,8 @@ def _submissions(before: ConversationView, after: ConversationView) -> Iterator[
     old = {submission.id: submission for submission in before.submissions}
     for submission in after.submissions:
         if submission != old.get(submission.id):
-            yield _event(after, "submission", submissionId=submission.id, requestId=submission.request_id, state=to_json(submission.state))
+            yield _event(after, "submission", **_told(submission))
+
+
+def _told(submission: Submission) -> JsonObject:
+    return {"submissionId": submission.id, "requestId": submission.request_id, "state": to_json(submission.state)}

@@ -125,9 +125,10 @@ class Provider(Record, frozen=True):
 
 
 class UsageTotals(Record, frozen=True):
-    """`pi.usage`: per model what was used over all attempts; `context_tokens` is the size of the newest request and answer."""
+    """`pi.usage`: per model and per tool what was used over all attempts; `context_tokens` is the size of the newest request and answer."""
 
     models: dict[str, Usage] = msgspec.field(default_factory=dict[str, Usage])
+    tools: dict[str, Usage] = msgspec.field(default_factory=dict[str, Usage])
     context_tokens: int = 0
 
 

@@ -155,13 +155,22 @@ class Diagnostic:
 class ToolResult:
     """What a tool gives back.
 
-    `details` is for people (a diff, an exit status, where the full output is), never sent to the model.
+    Attributes:
+        details: For people (a diff, an exit status, where the full output is), never sent to the model.
+        terminate: The run ends after this round, without another request (rule TO-6).
+        handoff: The context starts anew with this text after this round (rule TO-6).
+        add_tools: Names to add to the conversation's selection of tools; without effect where all tools are offered.
+        usage: What the tool spent, counted under its name.
     """
 
     content: tuple[Content, ...] = ()
     is_error: bool = False
     details: JsonObject | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
+    terminate: bool = False
+    handoff: str | None = None
+    add_tools: tuple[str, ...] = ()
+    usage: Usage | None = None
 
 
 class Environment(Protocol):
@@ -214,6 +223,7 @@ class Tool:
             A ToolResult instead of a value refuses the call before anything is done.
         reconcile: For `reconcile`: (arguments, context) -> what became of the interrupted call.
         preview: (arguments, context) -> details to show with a question, such as a diff. None: the title says all.
+        on_abort: (arguments, context) after a running call was cancelled because somebody stopped it; not after a kill.
     """
 
     name: str
@@ -227,3 +237,4 @@ class Tool:
     prepare: Callable[[Any, ToolContext], Awaitable[Json | ToolResult]] | None = None
     reconcile: Callable[[Any, ToolContext], Awaitable[Reconciled]] | None = None
     preview: Callable[[Any, ToolContext], Awaitable[JsonObject]] | None = None
+    on_abort: Callable[[Any, ToolContext], Awaitable[None]] | None = None

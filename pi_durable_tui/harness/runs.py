@@ -14,9 +14,9 @@ from pi_durable_tui.harness.inbox import Boundary, take
 from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, Live, Run
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json, to_json
-from pi_durable_tui.records.entry import Entry
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import Problem, Record, UserMessage
+from pi_durable_tui.records.entry import RESET, USER, Entry
+from pi_durable_tui.records.json import JsonObject, clean_text
+from pi_durable_tui.records.messages import Problem, Record, Text, UserMessage
 from pi_durable_tui.records.submission import Done, Placed, Submission, Unanswered
 from pi_durable_tui.records.task import Pending, Task
 from pi_durable_tui.session.documents import Draft
@@ -98,6 +98,28 @@ class Desk:
         )
         self.transaction.insert_entry(entry)
         return entry.id
+
+    def say(self, text: str) -> int:
+        """Put a text of an extension into the transcript, for the model to read as the user's; returns the entry's id."""
+        return self._append(USER, text, {"hook": True}).id
+
+    def reset(self, text: str) -> int:
+        """Let the model's context start anew, with `text` if it is not blank; older entries stay stored. Returns the entry's id."""
+        return self._append(RESET, text, None, is_head=True).id
+
+    def _append(self, kind: str, text: str, data: JsonObject | None, *, is_head: bool = False) -> Entry:
+        entry_id = self.transaction.new_id()
+        entry = Entry(
+            id=entry_id,
+            conversation_id=self.conversation_id,
+            kind=kind,
+            at_ms=self.transaction.now_ms,
+            message=UserMessage(content=(Text(text=clean_text(text)),)) if text.strip() else None,
+            data=data,
+            head=entry_id if is_head else None,
+        )
+        self.transaction.insert_entry(entry)
+        return entry
 
     # ------------------------------------------------------------------------------------------------------------- runs
 

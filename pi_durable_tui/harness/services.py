@@ -46,3 +46,7 @@ class Services:
     settings: Settings
     environment: Callable[[Agent], Environment]
     report: Callable[[Report], None]
+
+    def hook_failed(self, name: str, message: str) -> None:
+        """Tell whoever listens that a hook raised."""
+        self.report(Report(kind="hook_failed", reason=name, message=message, at_ms=self.clock.now_ms()))

@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from pi_durable_tui.harness.ports import Reconciled, Replay, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Blocked, Extension, HookedCall
+from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Progress, Settings
 from pi_durable_tui.harness.tool.decide import rerun
 from pi_durable_tui.records.entry import Entry
@@ -107,7 +108,7 @@ class Notes:
 def rig_with(tmp_path: Path, notes: Notes, backend: Backend = "memory", settings: Settings | None = None) -> Rig:
     rig = Rig(tmp_path, backend, settings=settings or Settings())
     rig.tools = (notes.tool(),)
-    rig.extensions = (Extension(name="hooks", before_tool=notes.hook),)
+    rig.extensions = (Extension(name="hooks", hooks=Hooks(before_tool=notes.hook)),)
     return rig
 
 
@@ -384,7 +385,7 @@ async def test_effect_does_not_start_without_room_for_its_outcome(tmp_path: Path
     async def fill_the_disk(_called: HookedCall) -> None:
         rig.room = False
 
-    rig.extensions = (Extension(name="full", before_tool=fill_the_disk),)
+    rig.extensions = (Extension(name="full", hooks=Hooks(before_tool=fill_the_disk)),)
     chat = await rig.start(call(("append", {"text": "hello"})), say("ok"))
     await chat.submit("x")
     await rig.until(lambda: any(report.kind == "storage_refused" for report in rig.reports))

@@ -31,3 +31,4 @@ class Summarize(Record, frozen=True, tag_field="phase", tag="summarize"):
     keep_tokens: int
     limit_chars: int
     attempt: int = 1
+    focus: str = ""

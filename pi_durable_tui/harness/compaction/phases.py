@@ -6,6 +6,7 @@ The summary is asked for as text over text: no call of the old part is sent as a
 from __future__ import annotations
 
 import contextlib
+from functools import partial
 
 import msgspec
 
@@ -14,7 +15,8 @@ from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_
 from pi_durable_tui.harness.compaction.select import INSTRUCTIONS, files_touched, select_cut, shortened_results, transcript
 from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.generation.decide import backoff_ms
-from pi_durable_tui.harness.live import LIVE, USAGE, Failure, Live, UsageTotals
+from pi_durable_tui.harness.hooks import Blocked, HookedCompaction, asked
+from pi_durable_tui.harness.live import LIVE, USAGE, Agent, Failure, Live, UsageTotals
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelFailed, ModelRequest, UsageReport
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition
@@ -36,7 +38,8 @@ INTERRUPTED = ModelFailed(reason="connection", message="The process ended while 
 async def select(runtime: TaskRuntime) -> None:
     """Choose what to summarize; nothing to compact is not an error (rule CO-3)."""
     services, conversation_id = runtime.services, runtime.task.conversation_id
-    model = (await agent_of(services, conversation_id)).model or ""
+    agent = await agent_of(services, conversation_id)
+    model = agent.model or ""
     entries = await context_entries(services.session.storage, conversation_id)
     window = (await services.models.info(model)).context_window_tokens or UNKNOWN_WINDOW_TOKENS
     keep_tokens = fitted(services.settings.compaction, window).keep_tokens
@@ -46,8 +49,13 @@ async def select(runtime: TaskRuntime) -> None:
     if cut is None or not model:
         await _end(runtime, Completed(value="nothing"), None)
         return
+    focus = await _hooked(runtime, agent)
+    if isinstance(focus, Blocked):
+        await _end(runtime, Failed(problem=Problem(reason="blocked", message=focus.message)), None)
+        return
     checkpoint = Summarize(
         model=model,
+        focus=focus,
         first_kept=cut.kept[0].id,
         newest=max(entry.id for entry in entries),
         keep_tokens=keep_tokens,
@@ -68,12 +76,21 @@ async def summarize(runtime: TaskRuntime) -> None:
         await _try_again(runtime, at, failure or ModelFailed(reason="unknown", message="The summary was empty.", retryable=True), assembly.usage)
 
 
+async def _hooked(runtime: TaskRuntime, agent: Agent) -> Blocked | str:
+    """The focus that the hooks agree on, or a no."""
+    services, wanted = runtime.services, from_json(runtime.task.input, CompactionInput)
+    hooked = HookedCompaction(conversation_id=runtime.task.conversation_id, reason=wanted.reason, focus=wanted.focus)
+    calls = [partial(hook.before_compact, hooked) for hook in services.registry.hooks(agent) if hook.before_compact is not None]
+    answers = await asked("before_compact", calls, services.hook_failed)
+    blocked = [answer for answer in answers if isinstance(answer, Blocked)]
+    return blocked[0] if blocked else next((answer for answer in reversed(answers) if isinstance(answer, str)), wanted.focus)
+
+
 async def _ask(runtime: TaskRuntime, at: Summarize, assembly: Assembly) -> ModelFailed | None:
     """One request for the summary; None: it came whole."""
     entries = await context_entries(runtime.services.session.storage, runtime.task.conversation_id, cutoff=at.newest)
     old = entries[: next((index for index, entry in enumerate(entries) if entry.id == at.first_kept), 0)]
-    focus = from_json(runtime.task.input, CompactionInput).focus
-    wish = f"\nPay attention above all to: {focus}" if focus else ""
+    wish = f"\nPay attention above all to: {at.focus}" if at.focus else ""
     text = f"{INSTRUCTIONS}{wish}\n\n<conversation>\n{transcript(old, limit_chars=at.limit_chars)}\n</conversation>"
     request = ModelRequest(model=at.model, messages=(UserMessage(content=(Text(text=text),)),), options=runtime.services.settings.stream)
     async with contextlib.aclosing(runtime.services.models.stream(request)) as events:

@@ -50,11 +50,18 @@ class GiveUp:
 
 
 @dataclass(frozen=True, slots=True)
+class GoOn:
+    """An extension has something to say to the final answer: the run goes on with it."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Compact:
     """The context was too long for the model: summarize the old part, then try again."""
 
 
-Next: TypeAlias = FinalAnswer | CallTools | TryAgain | GiveUp | Compact
+Next: TypeAlias = FinalAnswer | GoOn | CallTools | TryAgain | GiveUp | Compact
 
 
 def after_answer(message: AssistantMessage, history: Sequence[Entry], *, sequential: frozenset[str], settings: Settings) -> Next:
@@ -72,6 +79,21 @@ def after_answer(message: AssistantMessage, history: Sequence[Entry], *, sequent
         return GiveUp(Problem(reason="model_error", message=text))
     is_sequential = settings.tool_execution == "sequential" or any(call.name in sequential for call in calls)
     return CallTools(calls, 1 if is_sequential else len(calls))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundEnd:
+    """What the results of a tool round ask for (rule TO-6)."""
+
+    is_terminated: bool = False
+    handoff: str | None = None
+
+
+def after_round(results: Sequence[Entry]) -> RoundEnd:
+    """What follows a tool round: ending wins over a handoff, and of two handoffs the last one counts."""
+    asked = [entry.data for entry in results if entry.data is not None]
+    handoffs = [text for data in asked if isinstance(text := data.get("handoff"), str)]
+    return RoundEnd(is_terminated=any(data.get("terminate") is True for data in asked), handoff=handoffs[-1] if handoffs else None)
 
 
 def after_failure(failure: ModelFailed, *, attempt: int, compacted: int, settings: Settings, now_ms: int, jitter: float) -> Next:

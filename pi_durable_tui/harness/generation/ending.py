@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import partial
 from typing import assert_never
 
 import msgspec
@@ -12,11 +12,12 @@ from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.generation.checkpoint import Prepare, Request, RetryAt
 from pi_durable_tui.harness.generation.pressure import compact_first
 from pi_durable_tui.harness.generation.round import begin_round
+from pi_durable_tui.harness.hooks import asked, changed
 from pi_durable_tui.harness.live import USAGE, Failure, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Report, Services
-from pi_durable_tui.harness.tasks.definition import End, Ending, Move, Sleep
+from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json
@@ -36,19 +37,14 @@ async def end_turn(runtime: TaskRuntime, at: Request, assembly: Assembly | None,
         assembly: What came; None after a kill, when only what `pi.live` holds is left.
         ending: How the stream ended; None after a kill.
     """
-    services = runtime.services
-    history = await context_entries(services.session.storage, runtime.task.conversation_id, cutoff=at.cutoff)
-    sequential = await _sequential_tools(services, runtime.task.conversation_id)
-    conversation_id = runtime.task.conversation_id
-    is_given_up = False
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    answer = await _whole_answer(runtime, assembly, ending)
+    following = await _following(runtime, at, answer, ending)
 
     async def write(transaction: Transaction, task: Task) -> Move:
-        nonlocal is_given_up
         desk = await Desk.take(transaction, task.conversation_id)
         usage = await transaction.document(USAGE, task.conversation_id)
-        following = _following(at, assembly=assembly, ending=ending, history=history, sequential=sequential, services=services, now_ms=transaction.now_ms)
-        is_given_up = isinstance(following, decide.GiveUp)
-        message = _as_recorded(desk, assembly, ending, following)
+        message = _as_recorded(desk, answer, assembly, ending, following)
         entry_id = _record(desk, task, message, at.attempt) if message is not None else None
         _count(usage, message)
         move = _move(runtime, desk, at, following, message=message, entry_id=entry_id)
@@ -56,7 +52,7 @@ async def end_turn(runtime: TaskRuntime, at: Request, assembly: Assembly | None,
         return move
 
     await runtime.commit(write, priority="outcome")
-    if ending is None and is_given_up:
+    if ending is None and isinstance(following, decide.GiveUp):
         _report_cut_off(services, runtime.task_id, conversation_id)
 
 
@@ -94,46 +90,50 @@ def _problem(ending: Ending) -> Problem:
             return Problem(reason="fault", message=f"The run was given up after an internal error: {ending.message}.")
 
 
-async def _sequential_tools(services: Services, conversation_id: int) -> frozenset[str]:
-    tools = services.registry.tools(await agent_of(services, conversation_id))
-    return frozenset(name for name, tool in tools.items() if tool.sequential)
+async def _whole_answer(runtime: TaskRuntime, assembly: Assembly | None, ending: Finished | ModelFailed | None) -> AssistantMessage | None:
+    """The complete answer, after the hooks have seen it; None when it did not come to its end."""
+    if assembly is None or not isinstance(ending, Finished):
+        return None
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    hooks = services.registry.hooks(await agent_of(services, conversation_id))
+    calls = [partial(hook.after_response, conversation_id) for hook in hooks if hook.after_response is not None]
+    return await changed("after_response", assembly.message(ending.stop_reason), calls, services.hook_failed)
 
 
-def _following(
-    at: Request,
-    *,
-    assembly: Assembly | None,
-    ending: Finished | ModelFailed | None,
-    history: Sequence[Entry],
-    sequential: frozenset[str],
-    services: Services,
-    now_ms: int,
-) -> decide.Next:
-    settings = services.settings
-    match ending:
-        case None:
-            return decide.after_cut_off(attempt=at.attempt, retry=settings.retry, now_ms=now_ms)
-        case ModelFailed():
-            jitter = services.entropy.fraction()
-            return decide.after_failure(ending, attempt=at.attempt, compacted=at.compacted, settings=settings, now_ms=now_ms, jitter=jitter)
-        case Finished():
-            message = (assembly or Assembly(at.model)).message(ending.stop_reason)
-            return decide.after_answer(message, history, sequential=sequential, settings=services.settings)
-        case _ as never:
-            assert_never(never)
-
-
-def _as_recorded(desk: Desk, assembly: Assembly | None, ending: Finished | ModelFailed | None, following: decide.Next) -> AssistantMessage | None:
-    """The answer as it enters the transcript; None when nothing came that a person should see."""
-    if assembly is None or ending is None:
-        partial = desk.live.generation.message if desk.live.generation is not None else None
-        return msgspec.structs.replace(partial, problem=decide.CUT_OFF) if partial is not None else None
+async def _following(runtime: TaskRuntime, at: Request, answer: AssistantMessage | None, ending: Finished | ModelFailed | None) -> decide.Next:
+    services, settings = runtime.services, runtime.services.settings
+    now_ms = services.clock.now_ms()
     if isinstance(ending, ModelFailed):
+        jitter = services.entropy.fraction()
+        return decide.after_failure(ending, attempt=at.attempt, compacted=at.compacted, settings=settings, now_ms=now_ms, jitter=jitter)
+    if answer is None:
+        return decide.after_cut_off(attempt=at.attempt, retry=settings.retry, now_ms=now_ms)
+    conversation_id = runtime.task.conversation_id
+    agent = await agent_of(services, conversation_id)
+    sequential = frozenset(name for name, tool in services.registry.tools(agent).items() if tool.sequential)
+    history = await context_entries(services.session.storage, conversation_id, cutoff=at.cutoff)
+    following = decide.after_answer(answer, history, sequential=sequential, settings=settings)
+    if not isinstance(following, decide.FinalAnswer):
+        return following
+    calls = [partial(hook.on_yield, conversation_id, answer) for hook in services.registry.hooks(agent) if hook.on_yield is not None]
+    texts = await asked("on_yield", calls, services.hook_failed)
+    return decide.GoOn(tuple(texts)) if texts else following
+
+
+def _as_recorded(
+    desk: Desk, answer: AssistantMessage | None, assembly: Assembly | None, ending: Finished | ModelFailed | None, following: decide.Next
+) -> AssistantMessage | None:
+    """The answer as it enters the transcript; None when nothing came that a person should see."""
+    if assembly is not None and isinstance(ending, ModelFailed):
         problem = Problem(reason=ending.reason, message=ending.message)
         return None if assembly.is_empty else assembly.message("error", problem=problem)
+    if answer is None:
+        partial_answer = desk.live.generation.message if desk.live.generation is not None else None
+        return msgspec.structs.replace(partial_answer, problem=decide.CUT_OFF) if partial_answer is not None else None
     if isinstance(following, decide.GiveUp):
-        return assembly.message("error", problem=following.problem)
-    return assembly.message("toolUse" if isinstance(following, decide.CallTools) and ending.stop_reason != "length" else ending.stop_reason)
+        return msgspec.structs.replace(answer, stop_reason="error", problem=following.problem)
+    is_calling = isinstance(following, decide.CallTools) and answer.stop_reason != "length"
+    return msgspec.structs.replace(answer, stop_reason="toolUse") if is_calling else answer
 
 
 def _record(desk: Desk, task: Task, message: AssistantMessage, attempt: int) -> int:
@@ -158,7 +158,8 @@ def _count(draft: Draft, message: AssistantMessage | None) -> None:
     totals = from_json(draft.value, UsageTotals)
     used = totals.models.get(message.model, Usage()) + message.usage
     context_tokens = message.usage.input_tokens + message.usage.output_tokens
-    draft.value = as_object(UsageTotals(models={**totals.models, message.model: used}, context_tokens=context_tokens))
+    models = {**totals.models, message.model: used}
+    draft.value = as_object(msgspec.structs.replace(totals, models=models, context_tokens=context_tokens))
 
 
 def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next, *, message: AssistantMessage | None, entry_id: int | None) -> Move:
@@ -167,6 +168,11 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             assert entry_id is not None  # a final answer has text
             desk.end_run(answer_entry_id=entry_id, settings=runtime.services.settings)
             return End(Completed(value=entry_id))
+        case decide.GoOn():
+            for text in following.texts:
+                desk.say(text)
+            desk.join(runtime.services.settings)
+            return Advance(as_object(Prepare()))
         case decide.CallTools():
             assert entry_id is not None  # the answer made the calls
             assert message is not None  # and so it is there

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
+from functools import partial
 from typing import TypeAlias
 
 from pi_durable_tui.harness.generation.assembly import Assembly
@@ -16,7 +17,8 @@ from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
 from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first, pressure_of
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
-from pi_durable_tui.harness.generation.round import next_call
+from pi_durable_tui.harness.generation.round import end_round, next_call
+from pi_durable_tui.harness.hooks import changed
 from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
 from pi_durable_tui.harness.progress import Pace
@@ -100,19 +102,9 @@ async def poll(runtime: TaskRuntime) -> None:
 
 
 async def tools(runtime: TaskRuntime) -> None:
-    """The running calls have their results: start the next one of a sequential round, or begin the next turn (rule GE-5)."""
+    """The running calls have their results: start the next one of a sequential round, or end the round (rule GE-5)."""
     at = from_json(runtime.checkpoint, Tools)
-    if at.pending:
-        await next_call(runtime, at)
-        return
-
-    async def write(transaction: Transaction, task: Task) -> Move:
-        desk = await Desk.take(transaction, task.conversation_id)
-        desk.join(runtime.services.settings)
-        desk.put_back()
-        return Advance(as_object(Prepare()))
-
-    await runtime.commit(write)
+    await (next_call(runtime, at) if at.pending else end_round(runtime, at))
 
 
 async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> ModelRequest:
@@ -122,7 +114,7 @@ async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> M
     entries = await context_entries(services.session.storage, conversation_id, cutoff=at.cutoff)
     offered = services.registry.tools(agent).values()
     specs = tuple(ToolSpec(name=tool.name, description=tool.description, parameters=parameters(tool)) for tool in offered)
-    return ModelRequest(
+    request = ModelRequest(
         model=at.model,
         messages=derive(entries),
         tools=specs,
@@ -131,6 +123,8 @@ async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> M
         options=at.stream_options,
         deferred=deferred,
     )
+    hooks = [partial(hook.before_request, conversation_id) for hook in services.registry.hooks(agent) if hook.before_request is not None]
+    return await changed("before_request", request, hooks, services.hook_failed)
 
 
 async def _exchange(runtime: TaskRuntime, at: Request, *, deferred: Json) -> None:

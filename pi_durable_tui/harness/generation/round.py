@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from pi_durable_tui.errors import InternalError
-from pi_durable_tui.harness.generation.checkpoint import Tools
+from pi_durable_tui.harness.generation import decide
+from pi_durable_tui.harness.generation.checkpoint import Prepare, Tools
+from pi_durable_tui.harness.hooks import asked
 from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.harness.runs import Desk, as_object
-from pi_durable_tui.harness.tasks.definition import Move, Wait
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.tasks.definition import Advance, End, Move, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.checkpoint import TOOL, Call, CallInput
+from pi_durable_tui.harness.transcript import agent_of
+from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import AssistantMessage, ToolCall
-from pi_durable_tui.records.task import Pending, Task
+from pi_durable_tui.records.task import Completed, Pending, Task
 from pi_durable_tui.session.transaction import Transaction
 
 
@@ -40,6 +46,40 @@ async def next_call(runtime: TaskRuntime, at: Tools) -> None:
         return _waiting(Tools(assistant=at.assistant, tools=(*at.tools, *started), pending=at.pending[1:]), started)
 
     await runtime.commit(write)
+
+
+async def end_round(runtime: TaskRuntime, at: Tools) -> None:
+    """All calls have their results: begin the next turn, or do what a result asked for instead (rule TO-6)."""
+    services, conversation_id = runtime.services, runtime.task.conversation_id
+    results = await _results(services, at)
+    hooks = services.registry.hooks(await agent_of(services, conversation_id))
+    calls = [partial(hook.after_tools, conversation_id, results) for hook in hooks if hook.after_tools is not None]
+    texts = await asked("after_tools", calls, services.hook_failed)
+    following = decide.after_round(results)
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        desk = await Desk.take(transaction, task.conversation_id)
+        for text in texts:
+            desk.say(text)
+        if following.is_terminated:
+            desk.end_run(answer_entry_id=at.assistant, settings=services.settings)
+        else:
+            if following.handoff is not None:
+                desk.reset(following.handoff)
+            desk.join(services.settings)
+        desk.put_back()
+        return End(Completed(value=at.assistant)) if following.is_terminated else Advance(as_object(Prepare()))
+
+    await runtime.commit(write)
+
+
+async def _results(services: Services, at: Tools) -> tuple[Entry, ...]:
+    """The result entries of a round, in call order."""
+    storage = services.session.storage
+    tasks = [await storage.task(task_id) for task_id in at.tools]
+    ids = [task.outcome.value for task in tasks if task is not None and isinstance(task.outcome, Completed)]
+    stored = [await storage.entry(entry_id) for entry_id in ids if isinstance(entry_id, int)]
+    return tuple(found.entry for found in stored if found is not None)
 
 
 def _start(runtime: TaskRuntime, desk: Desk, entry_id: int, calls: Sequence[ToolCall], *, is_cut: bool) -> tuple[int, ...]:

@@ -64,6 +64,12 @@ class TaskRuntime:
             raise Fenced
         return checkpoint
 
+    @property
+    def is_aborted(self) -> bool:
+        """True once the task is marked for abort (rule TK-15)."""
+        task = self._table.tasks.get(self.task_id)
+        return task is not None and task.abort_at_ms is not None
+
     def fence(self) -> None:
         """From now on nothing this invocation does can be committed."""
         self._alive = False

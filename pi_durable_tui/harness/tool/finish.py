@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
+from pi_durable_tui.harness.live import AGENT, LIVE, USAGE, Agent, Live, ToolSlot, UsageTotals
 from pi_durable_tui.harness.ports import ToolResult
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.tasks.definition import End, Ending, Move
@@ -13,8 +13,8 @@ from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import TOOL_RESULT, Entry
-from pi_durable_tui.records.json import JsonObject, strict
-from pi_durable_tui.records.messages import Problem
+from pi_durable_tui.records.json import JsonObject, clean_text, strict
+from pi_durable_tui.records.messages import Problem, Usage
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
 
@@ -73,8 +73,27 @@ async def _enter(transaction: Transaction, task: Task, result: ToolResult) -> in
         data=_data(transaction, task, asked, slot, result),
     )
     transaction.insert_entry(entry)
+    await _count(transaction, task, result)
+    await _add_tools(transaction, task, result)
     draft.value = as_object(msgspec.structs.replace(live, tools=tuple(each for each in live.tools if each.task_id != task.id)))
     return entry.id
+
+
+async def _count(transaction: Transaction, task: Task, result: ToolResult) -> None:
+    if result.usage is not None:
+        name = from_json(task.input, CallInput).name
+        draft = await transaction.document(USAGE, task.conversation_id)
+        totals = from_json(draft.value, UsageTotals)
+        tools = {**totals.tools, name: totals.tools.get(name, Usage()) + result.usage}
+        draft.value = as_object(msgspec.structs.replace(totals, tools=tools))
+
+
+async def _add_tools(transaction: Transaction, task: Task, result: ToolResult) -> None:
+    if result.add_tools:
+        draft = await transaction.document(AGENT, task.conversation_id)
+        agent = from_json(draft.value, Agent)
+        if agent.tools is not None:
+            draft.value = as_object(msgspec.structs.replace(agent, tools=tuple(dict.fromkeys((*agent.tools, *result.add_tools)))))
 
 
 def _data(transaction: Transaction, task: Task, asked: CallInput, slot: ToolSlot | None, result: ToolResult) -> JsonObject:
@@ -92,6 +111,10 @@ def _data(transaction: Transaction, task: Task, asked: CallInput, slot: ToolSlot
     }
     if result.details is not None:
         data["details"] = strict(result.details)
+    if result.terminate:
+        data["terminate"] = True
+    if result.handoff is not None:
+        data["handoff"] = clean_text(result.handoff)
     if intent is not None and intent.approved_by is not None:
         data["approvedBy"] = intent.approved_by
     return data

@@ -6,11 +6,17 @@ when a process died or closed after the intent: then the question is whether to 
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+
+from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.hooks import asked as asked_hooks
+from pi_durable_tui.harness.hooks import changed as changed_by
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Blocked, HookedCall
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.services import Report
+from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.definition import Advance, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tool import decide
@@ -86,25 +92,29 @@ async def execute(runtime: TaskRuntime) -> None:
 
 async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusal | None:
     """What the hooks make of a call: other arguments, a no, or nothing. A hook's error blocks the call."""
-    services, arguments, is_changed = runtime.services, asked.arguments, False
+    services, arguments = runtime.services, asked.arguments
     agent = await agent_of(services, runtime.task.conversation_id)
-    for hook in services.registry.before_tool(agent):
-        hooked = HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=asked.name, arguments=arguments)
+    for hook in (hooks.before_tool for hooks in services.registry.hooks(agent)):
+        if hook is None:
+            continue
         try:
-            answer = await hook(hooked)
+            answer = await hook(_hooked_call(runtime, asked, arguments))
         except Exception as error:  # noqa: BLE001 - foreign code: its failure blocks the call and is reported
             text = f"{type(error).__name__}: {error}"
-            services.report(Report(kind="hook_failed", reason="before_tool", message=text, at_ms=services.clock.now_ms(), task_id=runtime.task_id))
+            services.hook_failed("before_tool", text)
             return Refusal("blocked", f"The call was not run: a check before it failed ({text}).")
         if isinstance(answer, Blocked):
             return Refusal("blocked", answer.message)
-        if answer is not None:
-            arguments, is_changed = answer, True
-    if not is_changed:
+        arguments = arguments if answer is None else answer
+    if arguments is asked.arguments:
         return None
     clean = strict(arguments)
     assert isinstance(clean, dict)  # a hook returns an object
     return clean
+
+
+def _hooked_call(runtime: TaskRuntime, asked: CallInput, arguments: JsonObject) -> HookedCall:
+    return HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=asked.name, arguments=arguments)
 
 
 async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, arguments: JsonObject) -> None:
@@ -157,14 +167,31 @@ async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: J
 
 
 async def _run(runtime: TaskRuntime, admitted: Admitted, intent: Execute) -> None:
-    """Do it, and store the outcome."""
+    """Do it, let the hooks see the result, and store the outcome."""
+    asked = from_json(runtime.task.input, CallInput)
+    called = _hooked_call(runtime, asked, intent.arguments)
+    hooks = runtime.services.registry.hooks(await agent_of(runtime.services, runtime.task.conversation_id))
     output = RunningOutput(runtime)
     context = await _context(runtime, output, intent.prepared)
     try:
         result = await _result(admitted, context)
+    except asyncio.CancelledError:
+        if runtime.is_aborted:
+            await _clean_up(runtime.services, admitted, context, called, hooks)
+        raise
     finally:
         await output.stop()
+    after = [hook.after_tool for hook in hooks if hook.after_tool is not None]
+    result = await changed_by("after_tool", result, [partial(hook, called) for hook in after], runtime.services.hook_failed)
     await finish(runtime, result)
+
+
+async def _clean_up(services: Services, admitted: Admitted, context: ToolContext, called: HookedCall, hooks: Sequence[Hooks]) -> None:
+    """After a running call was stopped: the tool's own clean-up, then the hooks'. Nothing of it can be stored."""
+    on_abort = admitted.tool.on_abort
+    own = [partial(on_abort, admitted.arguments, context)] if on_abort is not None else []
+    others = [partial(hook.on_abort, called) for hook in hooks if hook.on_abort is not None]
+    await asked_hooks("on_abort", [*own, *others], services.hook_failed)
 
 
 async def _result(admitted: Admitted, context: ToolContext) -> ToolResult:
