@@ -22,7 +22,7 @@ def transcript(terminal: Terminal) -> list[str]:
     """The lines above the composer that are not about what goes on right now."""
     lines = terminal.lines()
     end = max(index for index, line in enumerate(lines) if line.startswith("╭"))
-    return [line.strip() for line in lines[:end] if line.strip() and not line[0] in "⠋⠙⠹⠸⠼⠴⠦⠧"]
+    return [line.strip() for line in lines[:end] if line.strip() and line[0] not in "⠋⠙⠹⠸⠼⠴⠦⠧"]
 
 
 @pytest.mark.slow
@@ -63,7 +63,7 @@ def test_a_kill_while_a_command_runs_ends_the_command_and_never_runs_it_again(be
     terminal = journey.start("--approve", "all")
     terminal.send("make an effect")
     terminal.wait_for("Running bash")
-    wait_until(lambda: processes(mark) != [], what="the command to run")
+    terminal.wait_until(lambda: processes(mark) != [], what="the command to run")
     terminal.kill()
     assert wait_until(lambda: processes(mark) == [], what="the end of the command") < 1.0
 
@@ -83,7 +83,7 @@ def test_a_kill_after_the_effect_does_not_make_it_twice(begin: Begin) -> None:
     journey = begin(calls(("bash", {"command": "echo done >> effects.txt; sleep 31.7"})), says("I look at the file instead."))
     terminal = journey.start("--approve", "all")
     terminal.send("make an effect")
-    wait_until((journey.work / "effects.txt").exists, what="the effect")
+    terminal.wait_until((journey.work / "effects.txt").exists, what="the effect")
     terminal.kill()
     again = journey.start("--continue")
     again.wait_for("I look at the file instead.", "● stored")

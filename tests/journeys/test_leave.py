@@ -61,7 +61,7 @@ def test_closing_the_terminal_window_ends_the_program_and_its_commands(begin: Be
     journey = begin(calls(("bash", {"command": mark})), says("I heard it."))
     terminal = journey.start("--approve", "all")
     terminal.send("wait a while")
-    wait_until(lambda: processes(mark) != [], what="the command to run")
+    terminal.wait_until(lambda: processes(mark) != [], what="the command to run")
     terminal.hang_up()
     wait_until(lambda: terminal.process.poll() is not None, what="the end of the program")
     wait_until(lambda: processes(mark) == [], what="the end of the command", within_s=1.0)

@@ -18,7 +18,7 @@ def test_esc_ends_a_running_command_and_the_next_prompt_works(begin: Begin) -> N
     journey = begin(calls(("bash", {"command": command})), says("Something else then."))
     terminal = journey.start("--approve", "all")
     terminal.send("make an effect")
-    wait_until(lambda: len(processes(mark)) >= 3, what="the command to run")
+    terminal.wait_until(lambda: len(processes(mark)) >= 3, what="the command to run")
     terminal.press("escape")
     terminal.wait_for("stopped", "● stored")
     assert wait_until(lambda: processes(mark) == [], what="the end of the command") < 1.0
@@ -45,7 +45,7 @@ def test_esc_ends_a_running_answer_keeps_what_came_and_gives_queued_messages_bac
     terminal.wait_for("Stopped", "n019", "● stored")
     terminal.wait_gone("follow-up a queued message", "Esc stops")
     assert "a queued message" in terminal.screen().rpartition("╭")[2]
-    wait_until(lambda: [event["how"] for event in journey.events("end")] == ["client_left"], what="the end of the request")
+    terminal.wait_until(lambda: [event["how"] for event in journey.events("end")] == ["client_left"], what="the end of the request")
 
     terminal.press("enter")
     terminal.wait_for("Going on from there.", "● stored")

@@ -223,7 +223,7 @@ def modes_left_on(raw: bytes) -> list[str]:
         for number in numbers.decode().split(";"):
             state[number] = (switch == b"h") if number != "25" else (switch == b"l")
     pushed = len(re.findall(rb"\x1b\[>[0-9;]*u", raw)) - len(re.findall(rb"\x1b\[<[0-9]*u", raw))
-    return sorted([number for number, is_on in state.items() if is_on and number not in {"7"}] + (["keyboard"] if pushed > 0 else []))
+    return sorted([number for number, is_on in state.items() if is_on and number != "7"] + (["keyboard"] if pushed > 0 else []))
 
 
 def _packed(text: str) -> str:
