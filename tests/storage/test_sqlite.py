@@ -414,8 +414,26 @@ async def test_a_changed_row_is_named_and_never_returned(path: Path, change: str
         storage = await opened(path, **options)
         with pytest.raises(StoreCorrupt, match=f"{where}: "):
             await dump(storage)
+        with pytest.raises(StoreCorrupt):
+            await storage.verify()
         await storage.close()
     assert path.read_bytes() == before
+
+
+@pytest.mark.rule("ST-15", "PR-15")
+async def test_a_whole_store_is_found_sound_and_a_hidden_row_is_found_missing(path: Path):
+    storage = await opened(path)
+    await storage.commit(batch(3, conversations=[conversation(1)], documents=[base(2, {})]))
+    await storage.verify()
+    await storage.close()
+    data = path.read_bytes()
+    assert data.count(b"conversationtest.notes") == 1  # the entry of the document in the index of live ones
+    path.write_bytes(data.replace(b"conversationtest.notes", b"conversationtest.moter"))
+    storage = await opened(path)
+    assert await storage.document(address()) is None
+    with pytest.raises(StoreCorrupt, match="documents_live"):
+        await storage.verify()
+    await storage.close()
 
 
 @pytest.mark.rule("ST-15")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -16,11 +16,11 @@ from pi_durable_tui.records.conversation import ForkPoint
 from pi_durable_tui.records.document import Address, Revisions, Scope, StoredDocument
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Record
-from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
+from pi_durable_tui.storage.paging import LIMIT_MOST, checked_limit, lowest, page, stretches
 from pi_durable_tui.storage.port import Metadata, Page
 from pi_durable_tui.storage.revision import Revision, collected
 from pi_durable_tui.storage.sqlite.connection import read_metadata
-from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, Column, Row, Shape, decoded, verified
+from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SUBMISSIONS, TASKS, Column, Row, Shape, decoded, verified
 from pi_durable_tui.storage.sqlite.sql import Sql
 
 R = TypeVar("R", bound=Record)
@@ -34,6 +34,9 @@ WHERE document_id = :document AND seq <= :at AND seq >= (
 )
 ORDER BY seq
 """
+
+
+SELECT_ALL_REVISIONS = "SELECT document_id, seq, type, CAST(record AS BLOB), hash FROM document_revisions WHERE document_id = ?"
 
 
 class Condition:
@@ -136,6 +139,34 @@ class Reads:
         if document.retired_seq is None and at_seq is None:
             raise StoreCorrupt(self._path, where=f"document_revisions {document_id}", what="the document has no complete value")
         return None
+
+    def verify(self) -> None:
+        """Every row of every table fits its hash, and every index fits its table.
+
+        A read verifies the rows that it finds; a damaged index can hide a row from it. Only this looks for those.
+
+        Raises:
+            StoreCorrupt: The first damage found.
+        """
+        verdict = self._sql.row("PRAGMA integrity_check(1)")
+        if verdict != ("ok",):
+            raise StoreCorrupt(self._path, where="SQLite", what=str(verdict[0] if verdict else "it cannot be checked"))
+        if orphan := self._sql.row("PRAGMA foreign_key_check"):
+            raise StoreCorrupt(self._path, where=f"{orphan[0]} {orphan[1]}", what=f"it refers to a row of {orphan[2]} that is not there")
+        self.metadata()
+        for shape in (CONVERSATIONS, ENTRIES, TASKS, SUBMISSIONS, DOCUMENTS):
+            self._verify_table(shape)
+
+    def _verify_table(self, shape: Shape[Any]) -> None:
+        cursor: int | None = 0
+        while cursor is not None:
+            rows = self._rows(shape, Condition(), cursor=cursor, most=LIMIT_MOST + 1, descending=False)
+            for row in rows[:LIMIT_MOST]:
+                decoded(shape, row, path=self._path)
+                if shape is DOCUMENTS:
+                    for revision in self._sql.rows(SELECT_ALL_REVISIONS, (row[0],)):
+                        self._revision(revision)
+            cursor = page(rows, LIMIT_MOST, _id_of).next
 
     def _rows(self, shape: Shape[R], condition: Condition, *, cursor: int | None, most: int, descending: bool) -> list[Row]:
         if cursor is not None:

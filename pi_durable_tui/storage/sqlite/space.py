@@ -31,17 +31,18 @@ class SpaceRule:
     margin_bytes: int = 64 * KIB
     reserve_bytes: int = 128 * KIB
 
+    def fits(self, *, free_bytes: int, batch_bytes: int) -> bool:
+        """True when a batch leaves the margin free; its text goes to the log and later to the file, so it counts twice."""
+        return free_bytes >= self.margin_bytes + 2 * batch_bytes
+
 
 def decide(rule: SpaceRule, *, free_bytes: int, batch_bytes: int, priority: Priority, holds_reserve: bool) -> Verdict:
     """What to do with a commit. PURE.
 
-    Args:
-        batch_bytes: Text of the batch; it is written to the WAL and later to the file, so it counts twice.
-
     Returns:
         go: it fits, or it is an outcome that must be tried. release: give up the reserve, then go. refuse: no space.
     """
-    if free_bytes >= rule.margin_bytes + 2 * batch_bytes:
+    if rule.fits(free_bytes=free_bytes, batch_bytes=batch_bytes):
         return "go"
     if priority != "outcome":
         return "refuse"

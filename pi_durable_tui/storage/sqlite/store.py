@@ -142,6 +142,14 @@ class SqliteStorage:
     async def revisions(self, document_id: int, *, at_seq: int | None = None) -> Revisions | None:
         return await self._read(lambda reads: reads.revisions(document_id, at_seq=at_seq))
 
+    async def verify(self) -> None:
+        """The whole store was read and is sound; takes time with its size, and commits wait: on a live store use a read-only one.
+
+        Raises:
+            StoreCorrupt: The first damage found, by table and id (rule ST-15). Nothing was changed.
+        """
+        await self._read(Reads.verify)
+
     async def close(self) -> None:
         if self._is_closed:
             return

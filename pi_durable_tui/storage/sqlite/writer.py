@@ -60,7 +60,7 @@ class Writer:
             self._roll_back()
             raise
         except BaseException as error:
-            self._failed = f"{type(error).__name__}: {error}"
+            self._fail(error)
             with contextlib.suppress(apsw.Error):
                 self._roll_back()
             raise
@@ -95,12 +95,19 @@ class Writer:
             raise StorageRejected(f"The session file does not allow it ({error}).", reason="invalid") from error
         except apsw.FullError as error:
             raise StorageRejected("There is no space left on the disk.", reason="no_space") from error
-        except (UnicodeEncodeError, TypeError, msgspec.MsgspecError) as error:
+        except (UnicodeEncodeError, TypeError, OverflowError, msgspec.MsgspecError) as error:
             raise StorageRejected(f"A record cannot be written as JSON ({error}).", reason="invalid") from error
 
     def _roll_back(self) -> None:
-        if self._sql.in_transaction:  # a full disk may have rolled back by itself
-            self._sql.run("ROLLBACK")
+        try:
+            if self._sql.in_transaction:  # a full disk may have rolled back by itself
+                self._sql.run("ROLLBACK")
+        except apsw.Error as error:
+            self._fail(error)
+            raise
+
+    def _fail(self, error: BaseException) -> None:
+        self._failed = self._failed or f"{type(error).__name__}: {error}"
 
     def _use_level(self, level: Synchronous) -> None:
         if level != self._level:
@@ -117,10 +124,7 @@ class Writer:
         if free_bytes >= PLENTY_BYTES:
             return free_bytes
         batch_bytes = len(codec.encode(batch).encode())
-        if (
-            decide(self._rule, free_bytes=free_bytes, batch_bytes=batch_bytes, priority=batch.priority, holds_reserve=False) != "go"
-            or batch.priority == "outcome"
-        ):
+        if not self._rule.fits(free_bytes=free_bytes, batch_bytes=batch_bytes):
             self._empty_log()
             free_bytes = self._reserve.free_bytes()
         match decide(self._rule, free_bytes=free_bytes, batch_bytes=batch_bytes, priority=batch.priority, holds_reserve=self._reserve.is_held):

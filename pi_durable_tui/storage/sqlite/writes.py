@@ -68,7 +68,12 @@ class Writes:
 
     def kind_of(self, record_id: int) -> RecordKind | None:
         row = self._sql.row("SELECT kind FROM record_ids WHERE id = ?", (record_id,))
-        return None if row is None else msgspec.convert(row[0], RecordKind)
+        if row is None:
+            return None
+        try:
+            return msgspec.convert(row[0], RecordKind)
+        except msgspec.ValidationError as error:
+            raise StoreCorrupt(self._path, where=f"record_ids {record_id}", what=f"there is no kind {row[0]!r}") from error
 
     def submission_of(self, conversation_id: int, request_id: str) -> int | None:
         row = self._sql.row("SELECT id FROM submissions WHERE conversation_id = ? AND request_id = ?", (conversation_id, request_id))
