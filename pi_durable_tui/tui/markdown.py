@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 MAX_OPEN_BLOCK_CHARS = 6_000
 MIN_CELLS = 4  # narrower than this nothing is wrapped: the widest character needs two, a list marker two more
-_FENCE_CHUNK_LINES = 40
+_COLUMN_GAP = 3
+_FENCE_CHUNK_LINES = 16
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])( +|$)")
 
@@ -226,9 +227,6 @@ class MarkdownPainter:
                     text.append(f" ({target})", self.palette.style(self.palette.muted))
 
     def _table(self, inner: list[Token], width: int) -> list[Text]:
-        from rich.box import SIMPLE_HEAD  # noqa: PLC0415 - needed by tables only
-        from rich.table import Table  # noqa: PLC0415
-
         rows: list[list[tuple[Text, str]]] = []
         header = self.palette.style(self.palette.text, bold=True)
         for position, token in enumerate(inner):
@@ -237,14 +235,18 @@ class MarkdownPainter:
             elif token.type in ("th_open", "td_open"):
                 cell = self._inline(inner[position + 1], header if token.type == "th_open" else self._text)
                 rows[-1].append((cell, str(token.attrs.get("style", "")).removeprefix("text-align:") or "left"))
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, border_style=self.palette.style(self.palette.faint))
-        for cell, justify in rows[0] if rows else ():
-            table.add_column(cell, justify=justify, overflow="fold")  # pyright: ignore[reportArgumentType] - one of left, center, right
-        for row in rows[1:]:
-            table.add_row(*(cell for cell, _ in row))
-        options = self._console.options.update(width=width, height=None)
-        lines = self._console.render_lines(table, options, pad=False)
-        return [Text.assemble(*((segment.text, segment.style or "") for segment in line if not segment.control), end="") for line in lines]
+        widths = _column_widths([[cell.cell_len for cell, _ in row] for row in rows], width)
+        result: list[Text] = []
+        for index, row in enumerate(rows):
+            cells = [self.wrap(cell, column) for (cell, _), column in zip(row, widths, strict=False)]
+            for line in range(max(map(len, cells), default=0)):
+                parts = [
+                    _aligned(cell[line] if line < len(cell) else Text(), side, column) for cell, (_, side), column in zip(cells, row, widths, strict=False)
+                ]
+                result.append(Text(" " * _COLUMN_GAP, end="").join(parts))
+            if index == 0:
+                result.append(Text("─" * (sum(widths) + _COLUMN_GAP * (len(widths) - 1)), self.palette.style(self.palette.faint), end=""))
+        return result
 
 
 class MarkdownStream:
@@ -266,6 +268,11 @@ class MarkdownStream:
         self._in_fence = False
         self._fence_drawn = 0  # lines up to here hold what of the open fence is drawn for good
         self._fence_done = 0  # lines of code that those are
+
+    @property
+    def text(self) -> str:
+        """What `lines` show."""
+        return self._text
 
     def show(self, text: str) -> int:
         """Draw `text`.
@@ -313,6 +320,26 @@ class MarkdownStream:
             self._fence_drawn = len(self.lines)
         self.lines += self._painter.code("\n".join(code_lines[self._fence_done :]), language, self._painter.width)
         return changed
+
+
+def _column_widths(cells: list[list[int]], width: int) -> list[int]:
+    """Cells for each column: what its widest text needs, the widest columns narrowed until all fit into `width`."""
+    widths = [max((row[column] for row in cells if column < len(row)), default=0) for column in range(len(cells[0]) if cells else 0)]
+    room = max(width - _COLUMN_GAP * (len(widths) - 1), MIN_CELLS * len(widths))
+    while sum(widths) > room:
+        widest = max(range(len(widths)), key=widths.__getitem__)
+        others = max([size for index, size in enumerate(widths) if index != widest], default=MIN_CELLS)
+        widths[widest] -= max(1, min(sum(widths) - room, widths[widest] - max(others, MIN_CELLS)))
+    return widths
+
+
+def _aligned(text: Text, side: str, width: int) -> Text:
+    text = text.copy()
+    room = max(0, width - text.cell_len)
+    left = room if side == "right" else room // 2 if side == "center" else 0
+    text.pad_left(left)
+    text.pad_right(room - left)
+    return text
 
 
 def _closing(tokens: list[Token], position: int) -> int:

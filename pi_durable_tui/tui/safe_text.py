@@ -39,7 +39,6 @@ _STRAY_JOINER = r"(?<![\u00a0-\u200b\u200e-\U0010ffff])[\u200c\u200d]|[\u200c\u2
 _UNSAFE = re.compile(rf"(?P<newline>\r\n|[\u2028\u2029])|(?P<sequence>{_SEQUENCE})|(?:{_DROPPED}|{_STRAY_JOINER})+")
 _TROUBLE = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\u200c\u200d\ud800-\udfff]")
 _COLORS = re.compile(r"\x1b\[[0-9;:]{0,64}+m")
-_PIECE = re.compile(rf"[^\n]{{{MAX_LINE_CELLS // 2}}}")
 
 
 def safe_text(text: str) -> str:
@@ -53,7 +52,7 @@ def safe_text(text: str) -> str:
     """
     if _TROUBLE.search(text):
         text = _expand_tabs(_replace(text))
-    return _break_lines(text) if _PIECE.search(text) else text
+    return _break_lines(text) if _has_long_line(text) else text
 
 
 def safe_line(text: str, *, max_cells: int = MAX_LINE_CELLS) -> str:
@@ -129,7 +128,7 @@ class SafeStream:
         first, newline, _ = text.partition("\n")
         if self._column + cell_len(first) > MAX_LINE_CELLS:
             text, newline, self._column = "\n" + text, "\n", 0
-        text = _break_lines(text) if _PIECE.search(text) else text
+        text = _break_lines(text) if _has_long_line(text) else text
         last = text.rpartition("\n")[2]
         self._column = cell_len(last) + (0 if newline else self._column)
         return text
@@ -191,6 +190,11 @@ def _expand_line(line: str) -> str:
         result.append(part + " " * gap)
         column += gap
     return "".join([*result, parts[-1]])
+
+
+def _has_long_line(text: str) -> bool:
+    """Whether a line may be wider than the cap: no character is wider than two cells."""
+    return len(text) >= MAX_LINE_CELLS // 2 and max(map(len, text.split("\n"))) >= MAX_LINE_CELLS // 2
 
 
 def _break_lines(text: str) -> str:

@@ -14,7 +14,7 @@ from pi_durable_tui.tui.safe_text import safe_line
 Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"
 SPINNER_STEP_MS = 250
-MAX_DIRECTORY_CHARS = 40
+MAX_DIRECTORY_CHARS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +118,7 @@ def _light_part(view: ConversationView | None, light: Light, now_ms: int) -> Foo
             return FooterPart(text="● stored", rank=0, tone="good")
         case "storing":
             age_s = max(0, now_ms - (view.committed_at_ms if view is not None else now_ms)) // 1000
-            return FooterPart(text=f"● stored {age_s}s ago", rank=0, tone="good" if age_s < 30 else "warn")
+            return FooterPart(text=f"● stored {age_s}s ago" if age_s else "● stored now", rank=0, tone="good" if age_s < 30 else "warn")
 
 
 def _short(directory: str) -> str:

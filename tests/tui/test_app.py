@@ -135,7 +135,7 @@ async def test_a_question_about_an_edit_shows_its_diff_and_how_many_more_wait() 
 @pytest.mark.rule("TU-11")
 async def test_the_footer_tells_place_model_mode_context_cost_and_that_all_is_stored() -> None:
     async with running(view(context_tokens=18_400, cost_usd=0.0412)) as rig:
-        assert rig.screen_lines()[-1].split() == "~/code/shop · main playback/story · approve ask · 18.4k context · $0.0412 · ● stored".split()
+        assert " ".join(rig.screen_lines()[-1].split()) == "~/code/shop · main playback/story · approve ask · 18.4k context · $0.0412 · ● stored"
         await rig.show(view(streaming=[], committed_at_ms=rig.clock.now_ms() - 3_000))
         assert "● stored 3s ago" in rig.screen_lines()[-1]
 
@@ -143,7 +143,7 @@ async def test_the_footer_tells_place_model_mode_context_cost_and_that_all_is_st
 @pytest.mark.rule("TU-11", "CASE-E6")
 async def test_a_narrow_footer_keeps_the_light_and_the_model() -> None:
     async with running(view(context_tokens=18_400), size=(40, 10)) as rig:
-        assert rig.screen_lines()[-1].split() == "playback/story · ● stored".split()
+        assert " ".join(rig.screen_lines()[-1].split()) == "playback/story · ● stored"
 
 
 @pytest.mark.rule("TU-11", "ST-6")

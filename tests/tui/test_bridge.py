@@ -92,7 +92,12 @@ async def test_a_view_after_a_pause_is_shown_at_once() -> None:
 async def test_a_costly_frame_is_followed_by_a_longer_pause() -> None:
     async with bridged() as desk:
         await desk.frame()
-        desk.bridge._on_view = lambda made: (desk.views.append(made), desk.clock.advance(200))  # drawing takes 200 ms
+
+        def draw_for_200_ms(made: ConversationView) -> None:
+            desk.views.append(made)
+            desk.clock.advance(200)
+
+        desk.bridge._on_view = draw_for_200_ms
         desk.thread.call(desk.conversation.publish, view(seq=2))
         await desk.settle()
         desk.thread.call(desk.conversation.publish, view(seq=3))

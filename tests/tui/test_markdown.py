@@ -150,7 +150,7 @@ def test_a_growing_block_costs_the_same_at_its_three_hundredth_line_as_at_its_th
         text += line
         changed = stream.show(text)
         redrawn.append(len(stream.lines) - changed)
-    assert max(redrawn) <= 82
+    assert max(redrawn) <= 34
     assert len(stream.lines) >= 300
 
 

@@ -29,7 +29,7 @@ DIFF = "@@ -1,1 +1,1 @@\n-a\n+b"
 
 
 def rows_of(projection: Projection, made: object) -> list[Row]:
-    return list(projection.apply(made).rows)  # type: ignore[arg-type]
+    return list(projection.apply(made).rows)
 
 
 @pytest.mark.rule("TU-1", "TU-5", "TU-6")
@@ -99,7 +99,7 @@ def test_an_interrupted_call_shows_its_stored_output_and_what_is_known() -> None
 )
 def test_an_answer_that_did_not_end_well_says_so_below_its_text(stop: str, problem: Problem | None, tone: str, text: str) -> None:
     rows = rows_of(Projection(), view(answer(2, "half an ans", stop=stop, problem=problem)))
-    assert rows == [AnswerRow(key="entry-2-0", text="half an ans"), MarkRow(key="entry-2-end", tone=tone, text=text)]  # type: ignore[arg-type]
+    assert rows == [AnswerRow(key="entry-2-0", text="half an ans"), MarkRow(key="entry-2-end", tone=tone, text=text)]
 
 
 def test_a_wait_before_the_next_attempt_is_a_row() -> None:

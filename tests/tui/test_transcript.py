@@ -172,7 +172,7 @@ async def test_no_escape_sequence_reaches_the_screen_from_any_place() -> None:
     async with running(made, size=(100, 60), seam=ATTACK) as rig:
         await rig.type(ATTACK)
         shown = rig.text()
-        assert not any(ord(char) < 32 and char != "\n" or 0x7F <= ord(char) <= 0x9F for char in shown)
+        assert not any((ord(char) < 32 and char != "\n") or 0x7F <= ord(char) <= 0x9F for char in shown)
         assert shown.count(f"A{SEQUENCE_MARK}B{SEQUENCE_MARK}") >= 9
 
 

@@ -7,7 +7,6 @@ does goes up to the app as messages.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -39,7 +38,7 @@ class ChatScreen(Screen[None]):
         prompt, transcript, question: For the app's actions.
     """
 
-    VERTICAL_BREAKPOINTS: ClassVar[list[tuple[int, str]] | None] = [(0, "-low"), (16, "-high")]
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 - the library declares it as an instance variable
 
     def __init__(self, *, clock: Clock, place: status.Place, palette: Palette, notices: Sequence[Notice], typing_gap_s: float) -> None:
         super().__init__()

@@ -38,7 +38,7 @@ class _Drawn:
     unfolded: bool
     joins: bool
     lines: list[Text]
-    strips: dict[int, Strip] = field(default_factory=dict)
+    strips: list[Strip | None] = field(default_factory=list)
     stream: MarkdownStream | None = None
 
 
@@ -324,6 +324,8 @@ class Transcript(ScrollView, can_focus=False):
             self._drawn.move_to_end(row.key)
             return drawn
         self._drop(row.key)
+        if isinstance(row, AnswerRow) and self._take_over(row):
+            return self._drawn[row.key]
         drawn = _Drawn(row, unfolded, joins, self._paint().lines(row, unfolded=unfolded, joins=joins, now_ms=self._now_ms))
         self._keep(row.key, drawn)
         return drawn
@@ -340,10 +342,20 @@ class Transcript(ScrollView, can_focus=False):
         del drawn.lines[changed:]
         drawn.lines += self._paint().indented(drawn.stream.lines[changed - 1 :])
         self._kept_lines += len(drawn.lines)
-        for line in [line for line in drawn.strips if line >= changed]:
-            del drawn.strips[line]
+        del drawn.strips[changed:]
         drawn.row = row
         return drawn
+
+    def _take_over(self, row: AnswerRow) -> bool:
+        """An answer that has just been finished keeps the lines that were drawn while it came in."""
+        for key, drawn in self._drawn.items():
+            if drawn.stream is not None and drawn.stream.text and row.text.startswith(drawn.stream.text):
+                whole = self._draw_open(row, drawn)
+                self._drop(key)
+                whole.stream = None
+                self._keep(row.key, whole)
+                return True
+        return False
 
     def _keep(self, key: str, drawn: _Drawn) -> None:
         self._drawn[key] = drawn
@@ -367,7 +379,8 @@ class Transcript(ScrollView, can_focus=False):
     def _strip(self, drawn: _Drawn, line: int, width: int, base: Style) -> Strip:
         if line >= len(drawn.lines):
             return Strip.blank(width, base)
-        strip = drawn.strips.get(line)
+        drawn.strips += [None] * (line + 1 - len(drawn.strips))
+        strip = drawn.strips[line]
         if strip is None:
             strip = Strip(to_segments(drawn.lines[line], base, self._paint().console)).adjust_cell_length(width, base)
             drawn.strips[line] = strip
