@@ -11,8 +11,8 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import StorageRejected
 from pi_durable_tui.records.commit import Priority
 from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.storage.space import PLENTY_BYTES, SpaceRule, Verdict, decide
 from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
-from pi_durable_tui.storage.sqlite.space import PLENTY_BYTES, SpaceRule, Verdict, decide
 from tests.support.storage_cramped import CrampedFiles
 from tests.support.storage_records import batch, dump, entry, first_chat
 

@@ -12,10 +12,10 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, PidurableError
 from pi_durable_tui.storage.files import FileOps, RealFiles
 from pi_durable_tui.storage.lock import acquire
+from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
+from pi_durable_tui.storage.space import Reserve, SpaceRule
 from pi_durable_tui.storage.sqlite.connection import Synchronous, inspect, open_for_writing, reading
-from pi_durable_tui.storage.sqlite.runner import InlineRunner, Runner, ThreadRunner
 from pi_durable_tui.storage.sqlite.source import Follower, Own
-from pi_durable_tui.storage.sqlite.space import Reserve, SpaceRule
 from pi_durable_tui.storage.sqlite.store import SqliteStorage
 from pi_durable_tui.storage.sqlite.writer import Writer
 

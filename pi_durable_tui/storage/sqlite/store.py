@@ -19,9 +19,9 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.storage.port import Metadata, Page
+from pi_durable_tui.storage.runner import Runner
 from pi_durable_tui.storage.sqlite.reads import Condition, Reads
 from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, SUBMISSIONS, TASKS
-from pi_durable_tui.storage.sqlite.runner import Runner
 from pi_durable_tui.storage.sqlite.source import Source
 from pi_durable_tui.storage.sqlite.writer import Writer
 

@@ -17,9 +17,9 @@ from pi_durable_tui.errors import SessionFailed, StorageRejected
 from pi_durable_tui.records import codec
 from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.storage.port import Metadata
+from pi_durable_tui.storage.space import PLENTY_BYTES, Reserve, SpaceRule, decide
 from pi_durable_tui.storage.sqlite.connection import Synchronous, read_metadata
 from pi_durable_tui.storage.sqlite.reads import Reads
-from pi_durable_tui.storage.sqlite.space import PLENTY_BYTES, Reserve, SpaceRule, decide
 from pi_durable_tui.storage.sqlite.sql import Sql
 from pi_durable_tui.storage.sqlite.writes import Writes
 
