@@ -202,6 +202,24 @@ class Conversation:
         self._start()
         return task_id
 
+    async def reset(self, text: str = "") -> int:
+        """Let the model's context start anew, with `text` if it is not blank; older entries stay stored and visible.
+
+        Returns:
+            The id of the entry that marks the new start.
+
+        Raises:
+            ConversationBusy: A run is going on. Nothing was written.
+        """
+
+        async def write(transaction: Transaction) -> int:
+            desk = await Desk.take(transaction, self.id)
+            if desk.live.run is not None:
+                raise ConversationBusy(self.id)
+            return desk.reset(text)
+
+        return await self._session.commit(write)
+
     # ------------------------------------------------------------------------------------------------- agent and composer
 
     async def agent(self) -> Agent:

@@ -7,7 +7,6 @@ restart (rule SE-7), so that a close and a kill can be told apart afterwards.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 from pi_durable_tui.clock import Clock
@@ -18,62 +17,30 @@ from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation import phases as generation
-from pi_durable_tui.harness.live import AGENT, PROVIDER, Agent, Provider
+from pi_durable_tui.harness.inspection import Inspection, TaskNode, task_infos, task_nodes
+from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
+from pi_durable_tui.harness.live import BUILT_IN as BUILT_IN_DOCUMENTS
+from pi_durable_tui.harness.opening import Recovery, recover
 from pi_durable_tui.harness.ports import Environment, ModelGateway, Tool
 from pi_durable_tui.harness.registry import Extension, Registry
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tasks.recovery import handed_back, recovered
-from pi_durable_tui.harness.tasks.rules import reason
+from pi_durable_tui.harness.tasks.recovery import handed_back
 from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool import phases as tool
-from pi_durable_tui.harness.tool.checkpoint import TOOL
 from pi_durable_tui.records import conversation as conversations
+from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.records.messages import Usage
 from pi_durable_tui.records.task import Checkpoint, Pending, Running, Task
+from pi_durable_tui.session.forks import documents_at_fork, fork_entry, forked
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.storage.port import Storage
 
 BUILT_IN = "pidurable"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recovery:
-    """What opening found.
-
-    Attributes:
-        was_killed: Some process died while tasks ran.
-        last_commit_at_ms: When the newest commit before the opening was made; None in a new store.
-        interrupted: The tasks found running, as they stand after recovery.
-        in_doubt: Those of them that are tool calls cut off after their intent and not safe to run again.
-        queued: How many inputs wait in inboxes.
-    """
-
-    was_killed: bool
-    last_commit_at_ms: int | None
-    interrupted: tuple[Task, ...]
-    in_doubt: tuple[Task, ...]
-    queued: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskInfo:
-    """A live task and why it is where it is."""
-
-    task: Task
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
-    """Live tasks and open submissions, by id (rule OB-5)."""
-
-    tasks: tuple[TaskInfo, ...]
-    submissions: tuple[Submission, ...]
 
 
 class Harness:
@@ -130,7 +97,7 @@ class Harness:
         table = TaskTable()
         try:
             await table.load(storage)
-            recovery = await _recover(session, table)
+            recovery = await recover(session, table)
         except BaseException:
             await session.close()
             raise
@@ -178,6 +145,43 @@ class Harness:
             raise NotFound(f"conversation {conversation_id}", where=self.session.storage.name)
         return self._conversation(conversation_id)
 
+    async def fork(self, conversation_id: int, entry_id: int | None = None) -> Conversation:
+        """A new chat that shares a conversation up to and including an entry (None: its newest), and is its own from there.
+
+        It has the agent and the other rewindable documents as of that entry, its own provider-facing id and its own usage; nothing
+        queued and nothing running comes along. The old conversation is not touched and keeps running (CASE-F4).
+
+        Raises:
+            NotFound: The conversation does not see that entry, or has none. Nothing was written.
+        """
+
+        async def write(transaction: Transaction) -> int:
+            storage = self.session.storage
+            at = await fork_entry(storage, conversation_id, entry_id)
+            known = {definition.kind: definition for definition in BUILT_IN_DOCUMENTS} | self._services.registry.documents()
+            copies = await documents_at_fork(storage, known, conversation_id, at)
+            conversation = forked(transaction.new_id(), at, now_ms=transaction.now_ms)
+            transaction.insert_conversation(conversation)
+            for copied in copies:
+                (await transaction.document(copied.definition, conversation.id)).value = copied.value
+            (await transaction.document(PROVIDER, conversation.id)).value = as_object(Provider(session_id=self._services.entropy.uuid7()))
+            return conversation.id
+
+        return self._conversation(await self.session.commit(write))
+
+    async def usage(self) -> UsageTotals:
+        """What all conversations of the session used together; `context_tokens` is 0, a session has no context."""
+        total = UsageTotals()
+        cursor: int | None = None
+        while True:
+            page = await self.session.storage.conversations(cursor=cursor, limit=1_000)
+            for conversation in page.items:
+                used = from_json(await self.session.snapshot(USAGE, conversation.id) or {}, UsageTotals)
+                total = UsageTotals(models=_added(total.models, used.models), tools=_added(total.tools, used.tools))
+            if page.next is None:
+                return total
+            cursor = page.next
+
     async def chats(self) -> tuple[Chat, ...]:
         """The chats of this session: unfinished work first, then the newest work; those nobody wrote in come last."""
         return await chatting.chats(self.session)
@@ -222,10 +226,12 @@ class Harness:
 
     async def inspect(self) -> Inspection:
         """What lives and why it waits. Writes nothing (rule OB-5)."""
-        world = self._scheduler.world()
         open_ones = await self.session.storage.submissions(statuses=("queued", "placed"), limit=1_000)
-        tasks = tuple(TaskInfo(task=self._table.tasks[task_id], reason=reason(self._table.tasks[task_id], world)) for task_id in sorted(self._table.tasks))
-        return Inspection(tasks=tasks, submissions=open_ones.items)
+        return Inspection(tasks=task_infos(self._scheduler.world()), submissions=open_ones.items)
+
+    def task_graph(self) -> tuple[TaskNode, ...]:
+        """All live tasks with what they belong to and wait for, by id (rule OB-4)."""
+        return task_nodes(self._scheduler.world())
 
     async def close(self) -> None:
         """Stop the handlers, hand running tasks back as pending without counting a restart, and close the store (rule SE-7).
@@ -252,28 +258,5 @@ class Harness:
         return Conversation(conversation_id, self._services, self._table, self._scheduler.start)
 
 
-async def _recover(session: Session, table: TaskTable) -> Recovery:
-    """Turn what was running into pending, in one commit (rule TK-10), and say what was found. Read-only: only say."""
-    changed = recovered(table.tasks.values())
-    last_at_ms = (await session.storage.metadata()).last_at_ms
-    queued = await session.storage.submissions(statuses=("queued",), limit=1_000)
-    if changed and not session.read_only:
-
-        async def write(transaction: Transaction) -> None:
-            for task in changed:
-                transaction.put_task(task)
-
-        await session.commit(write)
-        table.tasks |= {task.id: task for task in changed}
-    return Recovery(
-        was_killed=bool(changed),
-        last_commit_at_ms=last_at_ms,
-        interrupted=changed,
-        in_doubt=tuple(task for task in changed if _is_in_doubt(task)),
-        queued=len(queued.items),
-    )
-
-
-def _is_in_doubt(task: Task) -> bool:
-    checkpoint = task.checkpoint or {}
-    return task.kind == TOOL and checkpoint.get("phase") == "execute" and checkpoint.get("replay") == "unsafe"
+def _added(total: dict[str, Usage], more: dict[str, Usage]) -> dict[str, Usage]:
+    return total | {name: total.get(name, Usage()) + used for name, used in more.items()}

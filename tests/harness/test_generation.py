@@ -483,3 +483,49 @@ async def test_view_holds_the_built_in_documents(tmp_path: Path) -> None:
     assert view.provider.session_id == "00000000-0000-7000-8000-000000000001"
     assert view.usage.models == {"test/model": Usage(input_tokens=100, output_tokens=10)}
     assert (view.live.run, view.inbox.items) == (None, ())
+
+
+@pytest.mark.rule("SE-6")
+async def test_commits_go_through_while_a_model_a_tool_and_a_person_are_waited_for(tmp_path: Path) -> None:
+    async def hang(_arguments: Word, _context: ToolContext) -> ToolResult:
+        await Hold().event.wait()
+        return ToolResult()
+
+    reading = Tool(name="hang", description="", arguments=Word, execute=hang, title=lambda _: "hang", access="read")
+    asking = Tool(name="ask", description="", arguments=Word, execute=hang, title=lambda _: "ask", access="command")
+    rig = Rig(tmp_path, tools=(reading, asking))
+    chat = await rig.start((Hold(),), agent=Agent(model="test/model"))
+    other = await rig.harness.create_conversation(Agent(model="test/model"))
+    rig.model.then(call(("hang", {}), ("ask", {})))
+    await chat.submit("blocks in the stream")
+    await rig.settle()
+    await other.submit("blocks in a tool and at a question")
+    await rig.settle()
+
+    await chat.save_draft("typed meanwhile", 5)
+
+    assert [slot.status for slot in (await rig.live(other.id)).tools] == ["running", "asking"]
+    assert (await chat.view()).draft.text == "typed meanwhile"
+
+
+@pytest.mark.rule("FB-14", "ST-4")
+@pytest.mark.parametrize("end", ["close", "kill"])
+async def test_transcript_is_whole_after_a_restart_and_the_context_starts_at_the_head(tmp_path: Path, end: str) -> None:
+    rig = Rig(tmp_path, "sqlite")
+    chat = await rig.start(say("1"), say("2"))
+    await chat.submit("one")
+    await rig.run_out(chat)
+    head = await chat.reset("anew")
+    before = await rig.entries(chat.id)
+    await (rig.close() if end == "close" else rig.kill())
+
+    again = await (await rig.open()).conversation(chat.id)
+    assert await rig.entries(chat.id) == before
+    marker = await rig.harness.session.storage.newest_head(chat.id)
+    assert marker is not None
+    assert marker.entry.head == head
+    await again.submit("two")
+    await rig.run_out(again)
+    assert (await rig.entries(chat.id))[: len(before)] == before
+    assert texts(rig.model.requests[1]) == [("user", "anewtwo")]
+    await rig.close()

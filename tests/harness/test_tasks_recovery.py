@@ -18,7 +18,7 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tasks.definition import TaskDefinition
+from pi_durable_tui.harness.tasks.definition import TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Aborted, Completed, Faulted, Pending, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -321,8 +321,6 @@ async def test_task_without_a_fitting_definition_is_blocked_until_one_is_install
 async def test_fail_fast_aborts_the_others_and_resumes_when_all_have_ended(tmp_path: Path) -> None:
     async def parent(runtime: TaskRuntime) -> None:
         async def write(transaction: Transaction, _task: Task) -> Any:
-            from pi_durable_tui.harness.tasks.definition import Wait
-
             children = [runtime.child(transaction, kind, {}, Pending(checkpoint={"phase": "go"})) for kind in ("slow", "bad")]
             return Wait({"phase": "joined"}, tuple(child.id for child in children), "failFast")
 

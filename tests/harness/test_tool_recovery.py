@@ -12,8 +12,8 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.ports import Reconciled, Replay, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.ports import Reconciled, Replay, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Progress, Settings
 from pi_durable_tui.harness.tool.decide import rerun
@@ -322,7 +322,7 @@ async def test_kill_at_each_step_of_a_call_runs_it_at_most_once_and_ends_the_run
     scripts = [call(("append", {"text": "hello"})), say("done")] if repeats else [say("done")]
     await resumed(rig, chat.id, *scripts)
 
-    is_run = not ((step, moment) == (3, "stored"))  # the intent stands, the effect had not begun: never run again by itself
+    is_run = (step, moment) != (3, "stored")  # the intent stands, the effect had not begun: never run again by itself
     assert notes.lines() == (["hello"] if is_run else [])
     assert isinstance((await (await rig.harness.conversation(chat.id)).settled(placed.id)).state, Done)
 
