@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.compose import Environments, Setup, all_models, open_harness, open_session
 from pi_durable_tui.errors import BadRequest, NotFound, PidurableError
-from pi_durable_tui.harness.harness import Chat, Harness
+from pi_durable_tui.harness.chats import Chat
+from pi_durable_tui.harness.harness import Harness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
 
-from pi_durable_tui.harness.harness import Recovery
+from pi_durable_tui.harness.opening import Recovery
 
 
 def seam_text(recovery: Recovery, zone: tzinfo | None) -> str:
