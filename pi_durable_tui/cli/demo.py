@@ -22,7 +22,7 @@ from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.typing_hands import Keyboard, TypingHands
-from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.playback import child, folder, golden
 from pi_durable_tui.playback.pace import PacedClock
 from pi_durable_tui.playback.player import Hands, PlainHands, play
@@ -133,7 +133,7 @@ def play_story(name: str, root: str, *, headless: bool, speed: float, anchor_ms:
 
     async def script(opened: Opened, app: Keyboard, screen: asyncio.AbstractEventLoop) -> None:
         record_commits(opened, stage)
-        await act(opened, TypingHands(opened.conversation, app, screen, clock), story, stage)
+        await act(opened, TypingHands(opened.conversation, app, screen, clock), story, stage, clock)
 
     return run_app(setup, wish, script=script)
 
@@ -148,14 +148,14 @@ async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: f
         telling = asyncio.ensure_future(_tell(opened))
         if wish.resume:
             await opened.harness.resume()
-        await act(opened, PlainHands(opened.conversation), story, stage)
+        await act(opened, PlainHands(opened.conversation), story, stage, setup.clock)
     finally:
         await opened.harness.close()
         if telling is not None:
             await telling  # the close ended it, after it had got everything
 
 
-async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.Stage) -> None:
+async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.Stage, clock: Clock) -> None:
     """Take the steps that are left."""
 
     def note(step: folder.Step) -> None:
@@ -166,7 +166,7 @@ async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.S
         child.die()
 
     taken = len(folder.lines(stage.steps))
-    await play(story.steps, taken=taken, conversation=opened.conversation, hands=hands, note=note, die=die)
+    await play(story.steps, taken=taken, conversation=opened.conversation, hands=hands, clock=clock, note=note, die=die)
 
 
 def record_commits(opened: Opened, stage: folder.Stage) -> None:

@@ -109,7 +109,7 @@ def chat(
 def demo(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; without: 02-read-edit-test.")] = None,
     headless: Annotated[bool, typer.Option("--headless", help="As text on stdout instead of in the app.")] = False,
-    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="How many times as fast.")] = 1.0,
+    speed: Annotated[float, typer.Option(min=0.25, max=1000, help="How many times as fast.")] = 1.0,
     golden: Annotated[bool, typer.Option("--golden", help="With --headless: print the commits, for golden.txt.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="List the recorded sessions.")] = False,
     debug: Debug = False,

@@ -42,7 +42,7 @@ def report(error: BaseException, *, debug: bool, stream: TextOutput | None = Non
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError):
-        _forget_stdout()
+        forget_stdout()
         return BROKEN_PIPE
     if debug:
         output.write(_safe("".join(traceback.format_exception(error))) + "\n")
@@ -72,7 +72,7 @@ def _bug(error: BaseException, *, debug: bool) -> InternalError:
     return known
 
 
-def _forget_stdout() -> None:
-    """The reader is gone: point stdout at nothing, so that the interpreter's last flush does not complain."""
+def forget_stdout() -> None:
+    """The reader, or the terminal, is gone: point stdout at nothing, so that the interpreter's last flush does not complain."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())

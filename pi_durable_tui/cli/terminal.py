@@ -7,7 +7,6 @@ app's library is imported here, when it is needed, and nowhere else in the comma
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import shutil
 import signal
 import sys
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup
 from pi_durable_tui.cli.providers import PLAYBACK
+from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.signals import exit_code, on_signals
 from pi_durable_tui.harness.conversation import Conversation
@@ -164,7 +164,9 @@ def _say_goodbye(app: PidurableApp) -> None:
 
     width = max(8, shutil.get_terminal_size().columns)
     lines = last_lines(app.view, LAST_LINES, width=width) if app.view is not None and app.view.entries else ()
-    with contextlib.suppress(OSError):
+    try:
         if lines:
             sys.stdout.write("".join(f"{line}\n" for line in lines) + "\nResume with: pidurable --continue\n")
-            sys.stdout.flush()
+        sys.stdout.flush()
+    except OSError:
+        forget_stdout()

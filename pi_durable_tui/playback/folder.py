@@ -36,11 +36,13 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         answer_contains: The running answer holds this text.
         tool: A call of this tool is running.
         output_contains: Its output so far holds this text.
+        after_ms: So long after that, as a person needs to see it; only where nothing can happen meanwhile.
     """
 
     answer_contains: str | None = None
     tool: str | None = None
     output_contains: str = ""
+    after_ms: int = 0
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True):

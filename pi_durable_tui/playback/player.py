@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
+from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.view import ConversationView
@@ -42,7 +43,7 @@ class PlainHands:
 
 
 async def play(
-    steps: Sequence[Step], *, taken: int, conversation: Conversation, hands: Hands, note: Callable[[Step], None], die: Callable[[], NoReturn]
+    steps: Sequence[Step], *, taken: int, conversation: Conversation, hands: Hands, clock: Clock, note: Callable[[Step], None], die: Callable[[], NoReturn]
 ) -> None:
     """Take the steps that are left and return when the conversation is idle after the last.
 
@@ -51,6 +52,7 @@ async def play(
         taken: How many were taken before this process started.
         conversation: The chat they happen in.
         hands: Who takes them.
+        clock: Paces them.
         note: Notes that a step was taken, for good.
         die: Ends the process.
 
@@ -64,11 +66,11 @@ async def play(
                 await hands.submit(text, f"step-{number}")
                 note(step)
             case Kill(when=when):
-                await _moment(conversation, when, number)
+                await _moment(conversation, when, number, clock)
                 note(step)
                 die()
             case Stop(when=when):
-                await _moment(conversation, when, number)
+                await _moment(conversation, when, number, clock)
                 await hands.stop()
                 note(step)
     await conversation.idle()
@@ -85,9 +87,10 @@ def holds(when: When, view: ConversationView) -> bool:
     return any(slot.name == when.tool and slot.status == "running" and when.output_contains in slot.output for slot in view.live.tools)
 
 
-async def _moment(conversation: Conversation, when: When, number: int) -> None:
+async def _moment(conversation: Conversation, when: When, number: int, clock: Clock) -> None:
     async for frame in conversation.watch():
         if holds(when, frame.view):
+            await clock.sleep_ms(when.after_ms)
             return
         if not frame.view.is_busy and not any(submission.is_open for submission in frame.view.submissions):
             break

@@ -72,7 +72,7 @@ def test_every_help_fits_a_screen_and_shows_an_example(arguments: list[str]) -> 
 @pytest.mark.rule("CL-6")
 def test_the_help_of_everything_names_every_option_and_command() -> None:
     output = CliRunner().invoke(main.app, ["-h"], terminal_width=SCREEN[0]).output
-    command = typer.main.get_command(main.app)
+    command = typer.main.get_group(main.app)
     shown = [option for param in command.commands["chat"].params if not getattr(param, "hidden", False) for option in param.opts]
     assert [word for word in [*shown, *COMMANDS[1:]] if word not in output] == []
     assert "demo-player" not in output

@@ -37,7 +37,9 @@ ANSWER = say("fine")
 async def _play(rig: Rig, conversation: Conversation, *steps: Step) -> list[Step]:
     """Play all steps, jumping over every wait; the steps that were noted."""
     noted: list[Step] = []
-    playing = asyncio.ensure_future(play(steps, taken=0, conversation=conversation, hands=PlainHands(conversation), note=noted.append, die=_die))
+    playing = asyncio.ensure_future(
+        play(steps, taken=0, conversation=conversation, hands=PlainHands(conversation), clock=rig.clock, note=noted.append, die=_die)
+    )
     await rig.until(playing.done, jump=True)
     try:
         await playing
