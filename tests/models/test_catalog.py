@@ -234,7 +234,9 @@ print(sorted(name for name, value in os.environ.items() if before.get(name) != v
 
 
 async def run(program: str, *arguments: str, cwd: pathlib.Path) -> tuple[str, str]:
-    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Whatever the library has set in this process by now must not be in place already.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("LITELLM_", "TIKTOKEN_"))}
+    environ = {**inherited, "PYTHONPATH": str(ROOT)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-c", program, *arguments, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
