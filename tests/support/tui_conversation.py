@@ -1,6 +1,6 @@
 """A conversation for the app that a test moves by hand: it delivers the views the test makes, and remembers what it was asked.
 
-It keeps the order and the shapes of `harness.conversation.Conversation`; tests/tui/test_bridge.py runs the same checks over both.
+It keeps the order and the shapes of `harness.conversation.Conversation`; tests/tui/test_whole_way.py compares the two and runs the real one.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class ChatScreen(Screen[None]):
         prompt, transcript, question: For the app's actions.
     """
 
-    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]  # noqa: RUF012 - the library declares it as an instance variable
+    VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]
 
     def __init__(self, *, clock: Clock, place: status.Place, palette: Palette, notices: Sequence[Notice], typing_gap_s: float) -> None:
         super().__init__()
