@@ -16,7 +16,7 @@ from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task
 from pi_durable_tui.storage.admission import RecordKind
 from pi_durable_tui.storage.paging import checked_limit, page
-from pi_durable_tui.storage.port import Page
+from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata, Page
 
 R = TypeVar("R", bound=Record)
 
@@ -35,12 +35,13 @@ class Table(Generic[R]):
         """The text that replaces what is stored under that id (rule ST-19)."""
         return codec.merged(self.texts.get(record_id), record)
 
-    def put(self, record_id: int, text: str, seq: int) -> None:
+    def put(self, record_id: int, text: str, record: R, seq: int) -> None:
+        """The record under that id is `text`; `record` is what it says, and nobody else's."""
         if record_id not in self.texts:
             bisect.insort(self.ids, record_id)
             self.seqs[record_id] = seq
         self.texts[record_id] = text
-        self.seen[record_id] = codec.decode(text, self.kind)
+        self.seen[record_id] = record
 
     def get(self, record_id: int) -> R | None:
         text = self.texts.get(record_id)
@@ -85,6 +86,13 @@ class Contents:
     live: dict[Address, int] = field(default_factory=dict[Address, int])
     revisions: dict[int, list[tuple[int, str]]] = field(default_factory=dict[int, list[tuple[int, str]]])  # (seq, text), oldest first
     owner: object = None  # the storage that opened it last: only that one may write
+
+    def counters(self) -> Metadata:
+        return Metadata(next_id=self.next_id, next_seq=self.next_seq, schema_version=SCHEMA_VERSION, last_at_ms=self.last_at_ms)
+
+    def count(self, seq: int, *, next_id: int, at_ms: int | None) -> None:
+        """Commit `seq` is the newest one."""
+        self.next_id, self.next_seq, self.last_at_ms = next_id, seq + 1, at_ms
 
     def kind_of(self, record_id: int) -> RecordKind | None:
         return self.kinds.get(record_id)

@@ -7,31 +7,26 @@ a file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from functools import partial
-from typing import TypeVar
+from collections.abc import Callable, Collection
 
 import msgspec
-from msgspec import structs
 
 from pi_durable_tui.errors import SessionFailed, StorageRejected
 from pi_durable_tui.records import codec
-from pi_durable_tui.records.commit import Batch, DocumentBase, DocumentDelta, DocumentRetired
+from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.records.conversation import Conversation, ForkPoint
 from pi_durable_tui.records.document import Address, Revisions, Scope, StoredDocument
 from pi_durable_tui.records.entry import Entry, StoredEntry
-from pi_durable_tui.records.messages import Record
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.storage.admission import admit
-from pi_durable_tui.storage.contents import Contents, Table
+from pi_durable_tui.storage.changes import adopt, changes_of
+from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
-from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata, Page
-from pi_durable_tui.storage.revision import BaseRevision, Revision, collected, revision_of
+from pi_durable_tui.storage.port import Metadata, Page
+from pi_durable_tui.storage.revision import BaseRevision, Revision, collected
 
 __all__ = ["Contents", "MemoryStorage"]
-
-R = TypeVar("R", bound=Record)
 
 
 class MemoryStorage:
@@ -56,7 +51,7 @@ class MemoryStorage:
         return "memory"
 
     async def metadata(self) -> Metadata:
-        return self._counters()
+        return self.contents.counters()
 
     async def has_room(self) -> bool:
         return self._room()
@@ -66,18 +61,11 @@ class MemoryStorage:
             raise SessionFailed("the store was opened again or closed")
         if batch.priority != "outcome" and not self._room():
             raise StorageRejected("There is no space left for the store.", reason="no_space")
-        fresh = admit(batch, self._counters(), self.contents)
-        try:
-            steps = list(self._steps(batch))
-        except (UnicodeEncodeError, TypeError, msgspec.MsgspecError) as error:
-            raise StorageRejected(f"A record cannot be written as JSON ({error}).", reason="invalid") from error
-        for step in steps:
-            step()
-        self.contents.kinds.update(fresh)
-        self.contents.next_id = batch.next_id
-        self.contents.last_at_ms = batch.at_ms
-        self.contents.next_seq += 1
-        return self.contents.next_seq - 1
+        admit(batch, self.contents.counters(), self.contents)
+        seq = self.contents.next_seq
+        adopt(self.contents, changes_of(batch, self.contents), seq)
+        self.contents.count(seq, next_id=batch.next_id, at_ms=batch.at_ms)
+        return seq
 
     async def conversation(self, conversation_id: int) -> Conversation | None:
         return self.contents.conversations.get(conversation_id)
@@ -175,9 +163,6 @@ class MemoryStorage:
         if self.contents.owner is self:
             self.contents.owner = None
 
-    def _counters(self) -> Metadata:
-        return Metadata(next_id=self.contents.next_id, next_seq=self.contents.next_seq, schema_version=SCHEMA_VERSION, last_at_ms=self.contents.last_at_ms)
-
     def _stored_entry(self, entry_id: int) -> StoredEntry:
         table = self.contents.entries
         return StoredEntry(seq=table.seqs[entry_id], entry=codec.decode(table.texts[entry_id], Entry))
@@ -202,60 +187,6 @@ class MemoryStorage:
             if len(found) > limit:
                 break
         return found[: limit + 1]
-
-    def _steps(self, batch: Batch) -> Iterator[Callable[[], None]]:
-        """What to do, every text already made: an error while making them has changed nothing."""
-        seq = self.contents.next_seq
-        for conversation in batch.conversations:
-            yield _put(self.contents.conversations, conversation.id, conversation, seq)
-        for entry in batch.entries:
-            yield _put(self.contents.entries, entry.id, entry, seq)
-        for task in batch.tasks:
-            yield _put(self.contents.tasks, task.id, task, seq)
-        for submission in batch.submissions:
-            yield _put(self.contents.submissions, submission.id, submission, seq)
-            yield partial(self._use_request, submission, self.contents.submissions.seen.get(submission.id))
-        for write in batch.documents:
-            match write:
-                case DocumentBase():
-                    before = self.contents.documents.texts.get(write.document_id)
-                    stored = StoredDocument(id=write.document_id, address=write.address, version=write.version, history=write.history)
-                    yield partial(self._store_base, stored, codec.merged(before, stored), codec.encode(revision_of(write)), seq)
-                case DocumentDelta():
-                    yield partial(self._store_delta, write.document_id, codec.encode(revision_of(write)), seq)
-                case DocumentRetired():
-                    yield partial(self._retire, write.document_id, seq)
-
-    def _use_request(self, submission: Submission, before: Submission | None) -> None:
-        if before is not None and before.request_id is not None:
-            del self.contents.requests[before.conversation_id, before.request_id]
-        if submission.request_id is not None:
-            self.contents.requests[submission.conversation_id, submission.request_id] = submission.id
-
-    def _store_base(self, document: StoredDocument, text: str, base: str, seq: int) -> None:
-        before = self.contents.documents.seen.get(document.id)
-        kept = self.contents.revisions.setdefault(document.id, [])
-        if before is not None and before.history == document.history == "latest":
-            kept.clear()  # nobody may look back further than the newest base (rule ST-10)
-        kept.append((seq, base))
-        self.contents.documents.put(document.id, text, seq)
-        self.contents.live[document.address] = document.id
-
-    def _store_delta(self, document_id: int, delta: str, seq: int) -> None:
-        self.contents.revisions[document_id].append((seq, delta))
-
-    def _retire(self, document_id: int, seq: int) -> None:
-        table = self.contents.documents
-        document = structs.replace(table.seen[document_id], retired_seq=seq)
-        table.put(document_id, table.text_over(document_id, document), seq)
-        if document.history == "latest":
-            self.contents.revisions[document_id].clear()
-        if self.contents.live.get(document.address) == document_id:
-            del self.contents.live[document.address]
-
-
-def _put(table: Table[R], record_id: int, record: R, seq: int) -> Callable[[], None]:
-    return partial(table.put, record_id, table.text_over(record_id, record), seq)
 
 
 def _revision(text: str) -> Revision:
