@@ -7,7 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from pi_durable_tui.cli.chats import choose
-from pi_durable_tui.cli.compose import Environments, Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory
+from pi_durable_tui.cli.compose import Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.errors import BadRequest, ConfigError
@@ -37,14 +37,12 @@ class Opened:
 
     Attributes:
         models: What it asks; may be warmed up.
-        environments: Are told when another conversation is opened.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
 
     harness: Harness
     conversation: Conversation
     models: ModelGateway
-    environments: Environments
     problem: ConfigError | None
 
 
@@ -80,9 +78,8 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     else:
         found = None
         number, storage = await open_free(setup)
-    environments = Environments(setup, number)
     models = all_models(setup)
-    harness = await open_harness(setup, storage, environments, models)
+    harness = await open_harness(setup, number, storage, models)
     try:
         if found is None:
             conversation = await harness.create_conversation(new_agent(setup, wish))
@@ -92,8 +89,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     except BaseException:
         await harness.close()
         raise
-    environments.conversation_id = conversation.id
-    return Opened(harness=harness, conversation=conversation, models=models, environments=environments, problem=problem_of(setup, agent.model))
+    return Opened(harness=harness, conversation=conversation, models=models, problem=problem_of(setup, agent.model))
 
 
 def new_agent(setup: Setup, wish: Wish) -> Agent:

@@ -59,28 +59,24 @@ def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None =
 
 
 class Environments:
-    """The tools' environments of an open session, one per directory.
+    """The tools' environments of an open session, one for each conversation and directory.
 
-    What they keep on disk (the directory that `cd` led to, long outputs) lies beside the session, in a folder of the conversation
-    that is open: a new chat does not start where an older one went.
-
-    Attributes:
-        conversation_id: The conversation that is open; 0 before there is one.
+    What they keep on disk (the directory that `cd` led to, long outputs) lies beside the session, in a folder of the conversation:
+    a new chat or a subagent does not start where another one went.
     """
 
     def __init__(self, setup: Setup, number: int) -> None:
-        self.conversation_id = 0
         self._setup = setup
         self._state = setup.place.folder / f"session-{number}.files"
         self._made: dict[tuple[int, str], LocalEnvironment] = {}
 
-    def __call__(self, agent: Agent) -> LocalEnvironment:
-        key = (self.conversation_id, agent.cwd)
+    def __call__(self, conversation_id: int, agent: Agent) -> LocalEnvironment:
+        key = (conversation_id, agent.cwd)
         if key not in self._made:
             place = self._setup.place.directory
             cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
             # Processes keep the machine's time, also where the rest is paced.
-            self._made[key] = LocalEnvironment(cwd, self._state / str(self.conversation_id), SystemClock(), self._setup.environ)
+            self._made[key] = LocalEnvironment(cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ)
         return self._made[key]
 
 
@@ -126,13 +122,13 @@ def all_models(setup: Setup) -> Gateways:
     )
 
 
-async def open_harness(setup: Setup, storage: Storage, environments: Environments, models: ModelGateway) -> Harness:
-    """A harness over an open session, which it owns from now on; recovered, and running nothing yet."""
+async def open_harness(setup: Setup, number: int, storage: Storage, models: ModelGateway) -> Harness:
+    """A harness over open session `number`, which it owns from now on; recovered, and running nothing yet."""
     return await Harness.open(
         storage,
         models=models,
         tools=all_tools(),
-        environment=environments,
+        environment=Environments(setup, number),
         clock=setup.clock,
         entropy=setup.entropy,
         settings=setup.settings.harness(),

@@ -133,7 +133,6 @@ class _Start:
 
         async def new_conversation(agent: Agent) -> Conversation:
             conversation = await opened.harness.create_conversation(agent)
-            opened.environments.conversation_id = conversation.id
             return conversation
 
         async def resume() -> None:
