@@ -13,17 +13,19 @@ from pi_durable_tui.harness.generation.decide import (
     Compact,
     FinalAnswer,
     GiveUp,
+    RoundEnd,
     TryAgain,
     after_answer,
     after_cut_off,
     after_failure,
+    after_round,
     backoff_ms,
 )
 from pi_durable_tui.harness.ports import FailureReason, ModelFailed
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import AssistantMessage, Problem
-from tests.support.harness_builders import START_MS, answered, call, gave, said, thought, told, transcript
+from tests.support.harness_builders import START_MS, answered, call, entry, gave, said, thought, told, transcript
 
 NOBODY: frozenset[str] = frozenset()
 RETRY = Retry()
@@ -105,6 +107,29 @@ def test_the_third_answer_in_a_row_that_is_cut_in_the_middle_of_a_call_ends_the_
 @pytest.mark.rule("CASE-B1")
 def test_a_whole_answer_is_carried_out_however_many_were_cut_before():
     assert following(answered(call("c"), stop="toolUse"), CALL_CUT, CALL_CUT) == CallTools((call("c"),), 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------- rounds
+
+
+def results(*data: Any) -> list[Entry]:
+    return [entry(number, gave(f"c{number}", "ok"), data=each) for number, each in enumerate(data, 1)]
+
+
+@pytest.mark.rule("TO-6")
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ([], RoundEnd()),
+        ([None, {}, {"terminate": False, "handoff": None}], RoundEnd()),
+        ([{"terminate": True}, {}], RoundEnd(is_terminated=True)),
+        ([{"terminate": "yes", "handoff": 5}], RoundEnd()),
+        ([{"handoff": "a"}, {"handoff": "b"}, {}], RoundEnd(handoff="b")),
+        ([{"handoff": "a"}, {"terminate": True}], RoundEnd(is_terminated=True, handoff="a")),
+    ],
+)
+def test_one_result_that_asks_for_it_ends_the_run_and_the_last_handoff_counts(data, expected):
+    assert after_round(results(*data)) == expected
 
 
 # --------------------------------------------------------------------------------------------------------------- failures

@@ -130,11 +130,17 @@ async def test_the_delay_of_a_change_that_comes_during_a_store_counts_from_the_c
 
 
 @pytest.mark.rule("TO-4", "FB-41")
-async def test_without_a_delay_output_is_stored_at_once():
-    bench = Bench(interval_ms=100, delay_ms=0)
-    await bench.change()
-    assert bench.stored == [(0, 1)]
-    await bench.pace.stop()
+async def test_no_delay_is_the_default():
+    clock, stored = ManualClock(), []
+
+    async def store() -> None:
+        stored.append(clock.monotonic_ms())
+
+    pace = Pace(store, clock=clock, interval_ms=100)
+    pace.changed()
+    await settle()
+    assert stored == [0]
+    await pace.stop()
 
 
 @pytest.mark.rule("GE-2")
