@@ -7,6 +7,7 @@ decide where providers word things reliably. Nothing here imports the library: e
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -235,11 +236,34 @@ _NOISE = re.compile(r"\s*(?:Original exception: .*|Handle with `litellm\.\w+`\.?
 
 
 def _cleaned(text: str) -> str:
-    """What the provider said, without the names that the library puts before and behind it."""
+    """What the provider said, without what the library puts before, behind and around it."""
+    text = _stripped(text)
+    return _message_in(_packed(text)) or text
+
+
+def _stripped(text: str) -> str:
     text = _NOISE.sub("", text.strip())
     while match := _PREFIX.match(text):
         text = text[match.end() :]
     return text.strip()
+
+
+def _packed(text: str) -> object:
+    """The error object that was given as text; None where it is none."""
+    if not text.startswith(("{", "b'{", 'b"{')):
+        return None
+    try:
+        return json.loads(text.removeprefix("b").strip("'\""))
+    except ValueError:
+        return None
+
+
+def _message_in(value: object) -> str:
+    if not isinstance(value, dict):
+        return ""
+    mapping = cast("dict[str, object]", value)
+    inner = mapping.get("error", mapping.get("message"))
+    return inner if isinstance(inner, str) else _message_in(inner)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -257,7 +281,11 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 def _codes(error: BaseException) -> Iterator[str]:
     """The stable codes of an error object, however deep it is packed."""
-    objects: list[Any] = [{"code": getattr(error, "code", None), "type": getattr(error, "type", None)}, getattr(error, "body", None)]
+    objects: list[Any] = [
+        {"code": getattr(error, "code", None), "type": getattr(error, "type", None)},
+        getattr(error, "body", None),
+        _packed(_stripped(str(error))),
+    ]
     while objects:
         value = objects.pop()
         if isinstance(value, dict):

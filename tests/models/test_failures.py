@@ -144,6 +144,26 @@ def test_the_facts_of_a_chain_are_those_of_all_its_exceptions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "message", "codes"),
+    [
+        ("litellm.RateLimitError: OpenAIException - slow", "slow", set()),
+        ('AnthropicException - {"type":"error","error":{"type":"overloaded_error","message":"Busy"}}', "Busy", {"error", "overloaded_error"}),
+        ('AnthropicException - b\'{"error":{"message":"Busy"}}\'', "Busy", set()),
+        ('{"error": "busy"}', "busy", set()),
+        ('{"detail": 1}', '{"detail": 1}', set()),
+        ("{not json", "{not json", set()),
+        ('["a"]', '["a"]', set()),
+        ("", "HTTP 418", set()),
+    ],
+)
+def test_the_words_of_the_provider_are_unpacked(text: str, message: str, codes: set[str]) -> None:
+    of = fault_of(StatusError(text, 418))
+
+    assert failure(of, now_ms=0).message == message
+    assert of.codes == codes
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ("Incorrect API key provided: sk-proj-abcdefgh12345678.", "Incorrect API key provided: [redacted]."),

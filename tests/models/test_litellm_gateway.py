@@ -396,13 +396,13 @@ async def test_options_reach_the_provider() -> None:
 CACHED = {"input_tokens": 10_000, "cache_read_input_tokens": 90_000, "cache_creation_input_tokens": 0, "output_tokens": 1}
 
 
-def anthropic(*events: dict[str, Any]) -> str:
-    """A piece of a stream in Anthropic's own form."""
+def named_events(*events: dict[str, Any]) -> str:
+    """A piece of a stream in the form of Anthropic and of OpenAI's responses: each event with its name."""
     return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
 
 
 def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> str:
-    return anthropic(
+    return named_events(
         {"type": "content_block_start", "index": index, "content_block": start},
         *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
         {"type": "content_block_stop", "index": index},
@@ -411,7 +411,7 @@ def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> str:
 
 ANTHROPIC_STREAM = "".join(
     [
-        anthropic({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [], "usage": CACHED}}),
+        named_events({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant", "model": "x", "content": [], "usage": CACHED}}),
         block(
             0,
             {"type": "thinking", "thinking": "", "signature": ""},
@@ -422,7 +422,7 @@ ANTHROPIC_STREAM = "".join(
         block(2, {"type": "text", "text": ""}, {"type": "text_delta", "text": "ok"}),
     ]
 )
-ANTHROPIC_END = anthropic(
+ANTHROPIC_END = named_events(
     {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 500}}, {"type": "message_stop"}
 )
 
@@ -494,6 +494,64 @@ async def test_a_stream_of_another_form_that_breaks_off_is_not_finished_either()
     events, _ = await ask_claude(ANTHROPIC_STREAM)
 
     assert only_failure(events).reason == "connection"
+
+
+def responses_call(number: int, arguments: str) -> list[dict[str, Any]]:
+    item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_x{number}", "name": "bash", "arguments": "", "status": "in_progress"}
+    return [
+        {"type": "response.output_item.added", "output_index": number, "item": item},
+        {"type": "response.function_call_arguments.delta", "item_id": f"fc_{number}", "output_index": number, "delta": arguments},
+        {"type": "response.output_item.done", "output_index": number, "item": {**item, "arguments": arguments, "status": "completed"}},
+    ]
+
+
+RESPONSE = {"id": "r", "object": "response", "created_at": 1, "model": "x", "output": [], "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
+RESPONSE_USAGE = {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 90}, "output_tokens": 5, "total_tokens": 105}
+RESPONSE_START: list[dict[str, Any]] = [
+    {"type": "response.created", "response": {**RESPONSE, "status": "in_progress"}},
+    {"type": "response.output_text.delta", "item_id": "m", "output_index": 0, "content_index": 0, "delta": "hello"},
+    *responses_call(1, "{}"),
+    *responses_call(2, '{"a":1}'),
+]
+RESPONSE_SAID = [
+    TextDelta("hello"),
+    ToolCallDelta(0, id="call_x1", name="bash"),
+    ToolCallDelta(0, arguments="{}"),
+    ToolCallDelta(1, id="call_x2", name="bash"),
+    ToolCallDelta(1, arguments='{"a":1}'),
+]
+
+
+@pytest.mark.parametrize(
+    ("end", "last"),
+    [
+        ([{"type": "response.completed", "response": {**RESPONSE, "status": "completed", "usage": RESPONSE_USAGE}}], Finished("toolUse")),
+        (
+            [
+                {
+                    "type": "response.incomplete",
+                    "response": {**RESPONSE, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "usage": RESPONSE_USAGE},
+                }
+            ],
+            Finished("length"),
+        ),
+        ([], "connection"),
+    ],
+)
+@pytest.mark.rule("AG-5", "CASE-B1", "CASE-B4")
+async def test_models_behind_the_responses_form_give_the_same_events(end: list[dict[str, Any]], last: Finished | str) -> None:
+    request = ModelRequest(model="openai/gpt-5-codex", messages=HI, thinking="low")
+    events, server = await play([{"raw": named_events(*RESPONSE_START, *end)}], request=request)
+
+    assert [received.path for received in server.requests] == ["/v1/responses"]
+    assert [event for event in events[:-1] if not isinstance(event, UsageReport)] == RESPONSE_SAID
+    if isinstance(last, str):
+        assert only_failure(events).reason == last
+    else:
+        report = events[-2]
+        assert isinstance(report, UsageReport)
+        assert report.usage == Usage(input_tokens=100, output_tokens=5, cache_read_tokens=90, cost_usd=report.usage.cost_usd)
+        assert events[-1] == last
 
 
 @pytest.mark.rule("AG-5")
