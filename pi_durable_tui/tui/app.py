@@ -16,7 +16,7 @@ from textual.screen import Screen
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
-from pi_durable_tui.harness.live import ApprovalMode
+from pi_durable_tui.harness.live import Agent, ApprovalMode
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui import commands
 from pi_durable_tui.tui.bridge import Bridge, Opened
@@ -98,8 +98,6 @@ class PidurableApp(App[None], inherit_bindings=False):
         self._bridge = Bridge(opened, clock=self._clock, on_view=self._show, on_problem=self._tell)
         self._chat.begin(fetch_older=self._bridge.older, seam=opened.seam)
 
-    # ------------------------------------------------------------------------------------------------- from the bridge
-
     def _show(self, view: ConversationView) -> None:
         is_first = self._chat.view is None
         self._chat.show(view)
@@ -123,8 +121,6 @@ class PidurableApp(App[None], inherit_bindings=False):
         if isinstance(problem, SessionFailed):
             self.problem = problem
             self._chat.fail()
-
-    # ------------------------------------------------------------------------------------------------- from the screen
 
     def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """A command is run, a message is handed in."""
@@ -182,10 +178,10 @@ class PidurableApp(App[None], inherit_bindings=False):
     def command_new(self, _argument: str) -> None:
         """Start a new chat with the same agent."""
         if self._bridge is not None and self.view is not None:
-            self.run_worker(self._change(self._bridge, self.view))
+            self.run_worker(self._change(self._bridge, msgspec.structs.replace(self.view.agent, title="")))
 
-    async def _change(self, bridge: Bridge, view: ConversationView) -> None:
-        if await bridge.new_conversation(msgspec.structs.replace(view.agent, title="")):
+    async def _change(self, bridge: Bridge, agent: Agent) -> None:
+        if await bridge.new_conversation(agent):
             self._chat.begin(fetch_older=bridge.older)
 
     def command_quit(self, _argument: str) -> None:

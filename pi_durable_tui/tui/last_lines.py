@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.tui.paint import Painter
+from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.palette import DARK
-from pi_durable_tui.tui.rows import Projection
+from pi_durable_tui.tui.projection import Projection
 
 
 def last_lines(view: ConversationView, count: int, *, width: int = 80) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import Text, Thinking, Usage
-from pi_durable_tui.tui.paint import duration_text
+from pi_durable_tui.tui.draw.paint import duration_text
 from pi_durable_tui.tui.safe_text import safe_line
 
 Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]

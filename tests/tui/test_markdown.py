@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pi_durable_tui.tui.markdown import MarkdownPainter, MarkdownStream, split_blocks
-from pi_durable_tui.tui.paint import new_console
+from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
+from pi_durable_tui.tui.draw.paint import new_console
+from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import DARK
 from tests.tui.test_rows import BRACKETS
 

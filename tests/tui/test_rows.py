@@ -7,7 +7,8 @@ import pytest
 from pi_durable_tui.harness.live import Failure, Generation, RetryWait
 from pi_durable_tui.records.messages import Problem, Text, ToolCall
 from pi_durable_tui.records.submission import Placed, Submission
-from pi_durable_tui.tui.rows import AnswerRow, MarkRow, Projection, QueuedRow, RetryRow, Row, ThinkingRow, ToolRow, UserRow, queued_rows
+from pi_durable_tui.tui.projection import Projection
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, QueuedRow, RetryRow, Row, ThinkingRow, ToolRow, UserRow, queued_rows
 from pi_durable_tui.tui.safe_text import SEQUENCE_MARK
 from tests.support.tui_views import START_MS, answer, result, slot, thinking, user, view, with_live
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from pi_durable_tui.records.messages import Text
 from pi_durable_tui.tui.app import PidurableApp
 from pi_durable_tui.tui.bridge import ConversationPort, Opened
 from pi_durable_tui.tui.palette import DARK
-from pi_durable_tui.tui.rows import Projection
+from pi_durable_tui.tui.projection import Projection
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import call, say
 from tests.support.tui_conversation import FakeConversation, HarnessThread
@@ -43,9 +44,14 @@ async def _run(arguments: Arguments, context: ToolContext) -> ToolResult:
 SHELL = Tool(name="bash", description="", arguments=Arguments, execute=_run, title=lambda arguments: f"bash {arguments.command}")
 
 
+@dataclass
 class Whole:
-    def __init__(self, thread: HarnessThread, rig: Rig, conversation: Conversation, app: PidurableApp, pilot: Pilot[None], clock: ManualClock) -> None:
-        self.thread, self.rig, self.conversation, self.app, self.pilot, self.clock = thread, rig, conversation, app, pilot, clock
+    thread: HarnessThread
+    rig: Rig
+    conversation: Conversation
+    app: PidurableApp
+    pilot: Pilot[None]
+    clock: ManualClock
 
     async def until(self, words: str) -> str:
         """What is on the screen once `words` are on it."""

@@ -18,7 +18,8 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui import status
 from pi_durable_tui.tui.bridge import OLDER_ENTRIES
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import Notice, Projection, queued_rows
+from pi_durable_tui.tui.projection import Projection
+from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu

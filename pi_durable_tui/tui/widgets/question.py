@@ -20,12 +20,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pi_durable_tui.harness.live import ToolSlot
-from pi_durable_tui.tui.diff import diff_lines
-from pi_durable_tui.tui.markdown import MarkdownPainter
-from pi_durable_tui.tui.paint import new_console, to_segments
+from pi_durable_tui.tui.draw.diff import diff_lines
+from pi_durable_tui.tui.draw.markdown import MarkdownPainter
+from pi_durable_tui.tui.draw.paint import new_console, to_segments
+from pi_durable_tui.tui.draw.syntax import highlight
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line, safe_text
-from pi_durable_tui.tui.syntax import highlight
 
 GRACE_MS = 350
 

@@ -8,8 +8,6 @@ pill tells how many new lines there are. It knows rows only: no view, no bridge,
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import OrderedDict
-from dataclasses import dataclass, field
 from itertools import accumulate
 
 from rich.segment import Segment
@@ -21,25 +19,13 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pi_durable_tui.tui.markdown import MarkdownStream
-from pi_durable_tui.tui.paint import Painter, estimate_lines, is_one_line, to_segments
+from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import AnswerRow, RetryRow, Row, Rows, ThinkingRow, ToolRow
+from pi_durable_tui.tui.projection import Rows
+from pi_durable_tui.tui.rows import RetryRow, Row, ThinkingRow, ToolRow
+from pi_durable_tui.tui.widgets.drawn import DrawnRow, DrawnRows
 
-_KEPT_LINES = 4_000
 _SETTLE_ROUNDS = 6
-
-
-@dataclass(slots=True)
-class _Drawn:
-    """A row as lines. `strips` are made of `lines` when first asked for."""
-
-    row: Row
-    unfolded: bool
-    joins: bool
-    lines: list[Text]
-    strips: list[Strip | None] = field(default_factory=list)
-    stream: MarkdownStream | None = None
 
 
 class Transcript(ScrollView, can_focus=False):
@@ -56,13 +42,12 @@ class Transcript(ScrollView, can_focus=False):
     def __init__(self, palette: Palette) -> None:
         super().__init__(id="transcript")
         self._palette = palette
-        self._painter: Painter | None = None
+        self._drawn_width = 1
         self._rows: list[Row] = []
         self._heights: list[int] = []
         self._is_exact: list[bool] = []
         self._tops: list[int] = [0]  # tops[i] is the first line of row i; the last one is the number of lines
-        self._drawn: OrderedDict[str, _Drawn] = OrderedDict()
-        self._kept_lines = 0
+        self._drawn = DrawnRows(width=1, palette=palette)
         self._is_following = True
         self._is_settling = False
         self._all_unfolded = False
@@ -116,7 +101,7 @@ class Transcript(ScrollView, can_focus=False):
     def clear(self) -> None:
         """Empty, at the end, following: another conversation comes."""
         self._rows, self._heights, self._is_exact = [], [], []
-        self._forget()
+        self._drawn = DrawnRows(width=self._width, palette=self._palette)
         self._turned.clear()
         self._is_following, self._seen = True, None
         self._retop(0)
@@ -128,7 +113,7 @@ class Transcript(ScrollView, can_focus=False):
         for index in range(len(self._rows) - 1, max(-1, len(self._rows) - 32), -1):
             row = self._rows[index]
             if isinstance(row, RetryRow) or (isinstance(row, ToolRow) and row.status == "running"):
-                self._drop(row.key)
+                self._drawn.drop(row.key)
                 top = self._tops[index] - self.scroll_offset.y
                 if top < self.size.height and top + self._heights[index] > 0:
                     self.refresh_lines(self._tops[index], self._heights[index])
@@ -173,14 +158,15 @@ class Transcript(ScrollView, can_focus=False):
             return self._welcome(y, width, base)
         if line < self._tops[-1]:
             index = bisect_right(self._tops, line) - 1
-            strip = self._strip(self._draw(index), line - self._tops[index], width, base)
+            drawn = self._drawn.strip(self._draw(index), line - self._tops[index], base)
+            strip = drawn.adjust_cell_length(width, base) if drawn is not None else strip
         if y == self.size.height - 1 and self.new_lines:
             strip = self._with_pill(strip, width)
         return strip
 
     def on_resize(self, _event: events.Resize) -> None:
         """Another width changes every height; another height only what is visible."""
-        if self._painter is not None and self._painter.width != max(8, self._width):
+        if self._drawn_width != self._width:
             self._remeasure()
         else:
             self._settle(self._anchor())
@@ -224,16 +210,10 @@ class Transcript(ScrollView, can_focus=False):
     def _width(self) -> int:
         return max(1, self.size.width)
 
-    def _paint(self) -> Painter:
-        if self._painter is None:
-            self._painter = Painter(width=self._width, palette=self._palette)
-        return self._painter
-
     def _remeasure(self) -> None:
         anchor = self._anchor()
-        self._painter = None
-        self._forget()
-        width = self._width
+        width = self._drawn_width = self._width
+        self._drawn = DrawnRows(width=width, palette=self._palette)
         self._heights = [estimate_lines(row, width) for row in self._rows]
         self._is_exact = [False] * len(self._rows)
         self._retop(0)
@@ -311,80 +291,14 @@ class Transcript(ScrollView, can_focus=False):
     def _unfolded(self, row: Row) -> bool:
         return self._all_unfolded != (row.key in self._turned)
 
-    def _draw(self, index: int) -> _Drawn:
+    def _draw(self, index: int) -> DrawnRow:
         """The lines of a row, drawn now if they are not held."""
-        row = self._rows[index]
-        drawn = self._drawn.get(row.key)
-        if isinstance(row, AnswerRow) and row.is_open:
-            return drawn if drawn is not None and drawn.row is row else self._draw_open(row, drawn)
-        unfolded = self._unfolded(row)
-        before = self._rows[index - 1] if index else row
-        joins = index > 0 and is_one_line(before, unfolded=self._unfolded(before))
-        if drawn is not None and drawn.row is row and drawn.unfolded == unfolded and drawn.joins == joins:
-            self._drawn.move_to_end(row.key)
-            return drawn
-        self._drop(row.key)
-        if isinstance(row, AnswerRow) and self._take_over(row):
-            return self._drawn[row.key]
-        drawn = _Drawn(row, unfolded, joins, self._paint().lines(row, unfolded=unfolded, joins=joins, now_ms=self._now_ms))
-        self._keep(row.key, drawn)
-        return drawn
-
-    def _draw_open(self, row: AnswerRow, drawn: _Drawn | None) -> _Drawn:
-        """Of an answer that grows, only the lines that changed are made anew (rule TU-2)."""
-        if drawn is None or drawn.stream is None:
-            self._drop(row.key)
-            drawn = _Drawn(row, unfolded=False, joins=False, lines=[Text("", end="")], stream=self._paint().stream())
-            self._keep(row.key, drawn)
-        assert drawn.stream is not None
-        changed = drawn.stream.show(row.text) + 1  # the gap stands ahead of the stream's lines
-        self._kept_lines -= len(drawn.lines)
-        del drawn.lines[changed:]
-        drawn.lines += self._paint().indented(drawn.stream.lines[changed - 1 :])
-        self._kept_lines += len(drawn.lines)
-        del drawn.strips[changed:]
-        drawn.row = row
-        return drawn
-
-    def _take_over(self, row: AnswerRow) -> bool:
-        """An answer that has just been finished keeps the lines that were drawn while it came in."""
-        for key, drawn in self._drawn.items():
-            if drawn.stream is not None and drawn.stream.text and row.text.startswith(drawn.stream.text):
-                whole = self._draw_open(row, drawn)
-                self._drop(key)
-                whole.stream = None
-                self._keep(row.key, whole)
-                return True
-        return False
-
-    def _keep(self, key: str, drawn: _Drawn) -> None:
-        self._drawn[key] = drawn
-        self._kept_lines += len(drawn.lines)
-        while self._kept_lines > _KEPT_LINES and len(self._drawn) > 1:
-            _, oldest = self._drawn.popitem(last=False)
-            self._kept_lines -= len(oldest.lines)
-
-    def _drop(self, key: str) -> None:
-        drawn = self._drawn.pop(key, None)
-        if drawn is not None:
-            self._kept_lines -= len(drawn.lines)
-
-    def _forget(self) -> None:
-        self._drawn.clear()
-        self._kept_lines = 0
+        row, before = self._rows[index], self._rows[index - 1] if index else None
+        joins = before is not None and is_one_line(before, unfolded=self._unfolded(before))
+        return self._drawn.get(row, unfolded=self._unfolded(row), joins=joins, now_ms=self._now_ms)
 
     def _base(self) -> Style:
         return self._palette.style(self._palette.text, on=self._palette.background)
-
-    def _strip(self, drawn: _Drawn, line: int, width: int, base: Style) -> Strip:
-        if line >= len(drawn.lines):
-            return Strip.blank(width, base)
-        drawn.strips += [None] * (line + 1 - len(drawn.strips))
-        strip = drawn.strips[line]
-        if strip is None:
-            strip = Strip(to_segments(drawn.lines[line], base, self._paint().console)).adjust_cell_length(width, base)
-            drawn.strips[line] = strip
-        return strip
 
     def _welcome(self, y: int, width: int, base: Style) -> Strip:
         """What an empty chat shows, right above the composer."""
@@ -400,7 +314,7 @@ class Transcript(ScrollView, can_focus=False):
             return Strip.blank(width, base)
         lines[index].end = ""
         lines[index].truncate(width, overflow="ellipsis")
-        return Strip(to_segments(lines[index], base, self._paint().console)).adjust_cell_length(width, base)
+        return Strip(to_segments(lines[index], base, self._drawn.painter.console)).adjust_cell_length(width, base)
 
     def _with_pill(self, strip: Strip, width: int) -> Strip:
         count = self.new_lines

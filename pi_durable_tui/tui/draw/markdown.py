@@ -1,9 +1,8 @@
 """Markdown to styled lines, one block at a time (rule TU-2). PURE: text in, lines out.
 
 `split_blocks` cuts a text into blocks that can be drawn one by one: a paragraph, a heading, a fence, a table, one item of a
-list. All but the last block of a growing text are final, so `MarkdownStream` draws each of them once and only the last again
-and again; of an open fence it draws all but the last lines once. HTML is shown as the text it is; nothing here is ever
-fetched, and a link shows where it leads (rule SA-4).
+list. All but the last block of a growing text are final (stream.py lives on that). HTML is shown as the text it is; nothing here
+is ever fetched, and a link shows where it leads (rule SA-4).
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from pi_durable_tui.tui.draw.syntax import highlight
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.syntax import highlight
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 MAX_OPEN_BLOCK_CHARS = 6_000
 MIN_CELLS = 4  # narrower than this nothing is wrapped: the widest character needs two, a list marker two more
 _COLUMN_GAP = 3
-_FENCE_CHUNK_LINES = 16
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])( +|$)")
 
@@ -48,11 +46,11 @@ def split_blocks(text: str) -> list[Block]:
     An item of a list is a block with all that is indented below it. A fence ends at its closing line only; a paragraph longer
     than MAX_OPEN_BLOCK_CHARS is cut at a line end, so that no open block grows without bound.
     """
-    return [Block(text=text[start:end].rstrip("\n"), gap=gap, is_open_fence=is_open) for start, end, gap, is_open in _spans(text)]
+    return [Block(text=text[start:end].rstrip("\n"), gap=gap, is_open_fence=is_open) for start, end, gap, is_open in spans(text)]
 
 
-def _spans(text: str) -> Iterator[tuple[int, int, bool, bool]]:
-    """(start, end, gap, is_open_fence) of each block."""
+def spans(text: str) -> Iterator[tuple[int, int, bool, bool]]:
+    """(start, end, gap, is_open_fence) of each block of `text`, in order."""
     start: int | None = None
     fence = ""
     in_item = gap = blank = False
@@ -119,7 +117,7 @@ class MarkdownPainter:
         lines = [Text("", end="")] if block.gap else []
         if block.is_open_fence:
             first, _, code = block.text.partition("\n")
-            return lines + self.code(code, _language(first), self.width)
+            return lines + self.code(code, language_of(first), self.width)
         return lines + self._tokens(self._parser.parse(block.text), self.width)
 
     def code(self, code: str, language: str, width: int) -> list[Text]:
@@ -158,7 +156,7 @@ class MarkdownPainter:
                 color = palette.accent if token.tag in ("h1", "h2") else palette.text
                 return self.wrap(self._inline(inner[0], palette.style(color, bold=True)), width)
             case "fence" | "code_block":
-                return self.code(token.content, _language(token.info), width)
+                return self.code(token.content, language_of(token.info), width)
             case "bullet_list_open" | "ordered_list_open":
                 return self._list(token, inner, width)
             case "blockquote_open":
@@ -249,79 +247,6 @@ class MarkdownPainter:
         return result
 
 
-class MarkdownStream:
-    """The lines of a text that grows at its end; what is final is drawn once.
-
-    `lines` holds all lines as of the last `show`. Texts that do not continue the one before start anew.
-    """
-
-    def __init__(self, painter: MarkdownPainter) -> None:
-        self._painter = painter
-        self._restart()
-
-    def _restart(self) -> None:
-        self.lines: list[Text] = []
-        self._text = ""
-        self._frozen_chars = 0
-        self._frozen_lines = 0
-        self._gap = False  # a blank line stands before the first block that is not frozen
-        self._in_fence = False
-        self._fence_drawn = 0  # lines up to here hold what of the open fence is drawn for good
-        self._fence_done = 0  # lines of code that those are
-
-    @property
-    def text(self) -> str:
-        """What `lines` show."""
-        return self._text
-
-    def show(self, text: str) -> int:
-        """Draw `text`.
-
-        Returns:
-            The index of the first line that may differ from before; everything ahead of it is unchanged.
-        """
-        if not text.startswith(self._text):
-            self._restart()
-        self._text = text
-        kept = self._frozen_lines
-        tail = text[self._frozen_chars :]
-        spans = list(_spans(tail))
-        if not self._in_fence:
-            del self.lines[self._frozen_lines :]
-        for index, (start, end, gap, is_open) in enumerate(spans):
-            block = Block(text=tail[start:end].rstrip("\n"), gap=gap or (index == 0 and self._gap), is_open_fence=is_open)
-            if is_open:
-                return min(kept, self._show_fence(block)) if not self._in_fence else self._show_fence(block)
-            if self._in_fence:
-                del self.lines[self._frozen_lines :]
-                self._in_fence = False
-            self.lines += self._painter.block(block)
-            # A line that is still growing may yet join the block before it ("-" becoming "---"); only a whole one ends a block.
-            if index < len(spans) - 1 and "\n" in tail[spans[index + 1][0] :]:
-                self._frozen_chars, self._frozen_lines, self._gap = len(text) - len(tail) + end, len(self.lines), spans[index + 1][2]
-        return kept
-
-    def _show_fence(self, block: Block) -> int:
-        """All but the last chunk of an open fence is drawn once; the whole is drawn anew when it closes."""
-        first, _, code = block.text.partition("\n")
-        code_lines = code.split("\n")
-        if not self._in_fence:
-            del self.lines[self._frozen_lines :]
-            if block.gap:
-                self.lines.append(Text("", end=""))
-            self._in_fence, self._fence_drawn, self._fence_done = True, len(self.lines), 0
-        del self.lines[self._fence_drawn :]
-        changed = self._fence_drawn
-        language = _language(first)
-        while len(code_lines) - self._fence_done > 2 * _FENCE_CHUNK_LINES:
-            chunk = code_lines[self._fence_done : self._fence_done + _FENCE_CHUNK_LINES]
-            self.lines += self._painter.code("\n".join(chunk), language, self._painter.width)
-            self._fence_done += _FENCE_CHUNK_LINES
-            self._fence_drawn = len(self.lines)
-        self.lines += self._painter.code("\n".join(code_lines[self._fence_done :]), language, self._painter.width)
-        return changed
-
-
 def _column_widths(cells: list[list[int]], width: int) -> list[int]:
     """Cells for each column: what its widest text needs, the widest columns narrowed until all fit into `width`."""
     widths = [max((row[column] for row in cells if column < len(row)), default=0) for column in range(len(cells[0]) if cells else 0)]
@@ -357,7 +282,8 @@ def _is_list(token: Token) -> bool:
     return token.type in ("bullet_list_open", "ordered_list_open")
 
 
-def _language(info: str) -> str:
+def language_of(info: str) -> str:
+    """The language that a fence or its first line names; "" for none."""
     found = _FENCE.match(info)
     word = found[3] if found else info.split(maxsplit=1)[0] if info.strip() else ""
     return word.lower()

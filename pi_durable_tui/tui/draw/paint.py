@@ -15,8 +15,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from pi_durable_tui.tui.diff import diff_lines
-from pi_durable_tui.tui.markdown import MarkdownPainter, MarkdownStream, split_blocks
+from pi_durable_tui.tui.draw.diff import diff_lines
+from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
+from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, ToolRow, ToolStatus, UserRow
 

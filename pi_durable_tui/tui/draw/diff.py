@@ -8,8 +8,8 @@ from rich.cells import set_cell_size
 from rich.style import Style
 from rich.text import Text
 
+from pi_durable_tui.tui.draw.syntax import highlight
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.syntax import highlight
 
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 

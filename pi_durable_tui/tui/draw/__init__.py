@@ -1,0 +1,1 @@
+"""Rows as coloured lines: what a row looks like, apart from where it stands. PURE; knows no widget."""
