@@ -1,0 +1,139 @@
+"""Runs of the command line that start at once: a warmed process that forks a child per run.
+
+    python -m tests.support.journey_forks
+
+It has imported the whole command line and runs nothing itself. A JSON line on stdin starts a run:
+`{"arguments": […], "cwd": "…", "environ": {…}, "folder": "…"}`, answered by `{"pid": n}`; `{"wait": pid}` waits for its end and is answered by
+`{"code": n}` (minus the signal). In `folder` a run leaves `stdout`, `stderr` and
+
+    acknowledged    the seq of every commit, once whoever committed was told
+    requests        what was asked of the model, a line each: "valid", or what a provider would refuse
+    effects         what commands did
+
+The model of such a run is `Worker`: it asks for a command and a file, then for another command, then it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import traceback
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+from pi_durable_tui.cli import chat, log, main, print as print_mode  # noqa: F401 - warmed
+from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, ToolCallDelta, UsageReport
+from pi_durable_tui.records.messages import ToolResultMessage, Usage
+from tests.support.strict_provider import violations
+
+MODEL = "playback/worker"
+ANSWER = "All is done."
+COMMANDS = ("c1", "c3")
+"""The ids of the calls that run a command."""
+
+
+class Worker:
+    """A model that answers by what it is asked, so that it goes on sensibly after any kill (ModelGateway)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._clock = SystemClock()
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        _append(self._folder / "requests", "; ".join(violations(request.messages)) or "valid")
+        for event in self._answer(sum(isinstance(message, ToolResultMessage) for message in request.messages)):
+            await self._clock.sleep_ms(4)
+            yield event
+
+    async def info(self, model: str) -> ModelInfo:
+        return ModelInfo(context_window_tokens=100_000)
+
+    async def warm_up(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+    def _answer(self, results: int) -> list[ModelEvent]:
+        words = [TextDelta(f"n{number:03} ") for number in range(8)]
+        used = UsageReport(Usage(input_tokens=100, output_tokens=10))
+        match results:
+            case 0:
+                return [*words, _command(0, "c1"), _write(1, "c2"), used, Finished("toolUse")]
+            case 2:
+                return [*words, _command(0, "c3"), used, Finished("toolUse")]
+            case _:
+                return [*words[:0], TextDelta(ANSWER), used, Finished("stop")]
+
+
+def _command(key: int, call_id: str) -> ToolCallDelta:
+    return ToolCallDelta(key, call_id, "bash", json.dumps({"command": f'echo "{call_id} start" >> "$EFFECTS"; sleep 0.02; echo "{call_id} end" >> "$EFFECTS"'}))
+
+
+def _write(key: int, call_id: str) -> ToolCallDelta:
+    return ToolCallDelta(key, call_id, "write", json.dumps({"path": "notes.txt", "content": "written by c2\n"}))
+
+
+def _append(path: Path, line: str) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(handle, f"{line}\n".encode())
+    os.close(handle)
+
+
+def _watch_commits(folder: Path) -> None:
+    """From now on every commit of this process is told in `acknowledged`, and its model is the worker."""
+    opened = chat.open_harness
+
+    async def open_harness(*arguments: Any, **options: Any) -> Any:
+        harness = await opened(*arguments, **options)
+        harness.session.subscribe(lambda commit: _append(folder / "acknowledged", str(commit.seq)))
+        return harness
+
+    chat.open_harness = open_harness  # pyright: ignore[reportPrivateImportUsage]
+    chat.all_models = lambda _setup: Worker(folder)  # type: ignore[assignment,return-value]
+
+
+def _child(job: dict[str, Any]) -> int:
+    folder = Path(job["folder"])
+    os.setsid()
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        handle = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.dup2(handle, number)
+        os.close(handle)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.environ.clear()
+    os.environ.update(job["environ"], EFFECTS=str(folder / "effects"))
+    os.chdir(job["cwd"])
+    _watch_commits(folder)
+    try:
+        return main.run(job["arguments"])
+    except BaseException:
+        traceback.print_exc()
+        return 99
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def _serve() -> None:
+    asyncio.new_event_loop().close()  # loads what a loop needs
+    for line in sys.stdin:
+        job = json.loads(line)
+        if "wait" in job:
+            _, status = os.waitpid(job["wait"], 0)
+            answer: dict[str, int] = {"code": os.waitstatus_to_exitcode(status)}
+        else:
+            sys.stdout.flush()
+            pid = os.fork()
+            if pid == 0:
+                os._exit(_child(job))
+            answer = {"pid": pid}
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()
