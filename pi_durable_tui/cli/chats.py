@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pi_durable_tui.cli import paths
-from pi_durable_tui.cli.compose import Environments, Setup, all_models, open_harness, open_session
+from pi_durable_tui.cli.compose import Setup, all_models, open_harness, open_session
 from pi_durable_tui.errors import BadRequest, NotFound, PidurableError
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.harness import Harness
@@ -96,7 +96,7 @@ async def open_for_reading(setup: Setup, number: int) -> Harness:
     """
     storage = await open_session(setup, number, read_only=True)
     try:
-        return await open_harness(setup, storage, Environments(setup, number), all_models(setup))
+        return await open_harness(setup, number, storage, all_models(setup))
     except BaseException:
         await storage.close()
         raise

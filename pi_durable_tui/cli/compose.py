@@ -13,7 +13,7 @@ from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.settings import UserSettings, load
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.entropy import Entropy, SystemEntropy
-from pi_durable_tui.errors import Refused, StoreLocked
+from pi_durable_tui.errors import Refused, SchemaTooNew, StoreCorrupt, StoreLocked
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway
@@ -84,7 +84,8 @@ async def open_free(setup: Setup) -> tuple[int, Storage]:
     """The first session of the place that is free for a new chat, opened for writing, and its number (rule CL-3).
 
     Free means: no other process holds it, and nothing in it is unfinished. The harness works on all chats of a session, so a new
-    chat must not be put beside a killed run: that one goes on when somebody asks for it with --continue, not before.
+    chat must not be put beside a killed run: that one goes on when somebody asks for it with --continue, not before. A session that
+    is damaged, or of a newer program, stands in nobody's way either; `pidurable sessions` tells of it.
 
     Raises:
         Refused: All of the possible files are held, or the folder is another directory's.
@@ -93,7 +94,7 @@ async def open_free(setup: Setup) -> tuple[int, Storage]:
     for number in range(1, paths.MAX_SESSIONS + 1):
         try:
             storage = await open_session(setup, number)
-        except StoreLocked:
+        except (StoreLocked, StoreCorrupt, SchemaTooNew):
             continue
         if not (await storage.tasks(statuses=LIVE_STATUSES, limit=1)).items:
             return number, storage

@@ -132,8 +132,7 @@ class _Start:
         notices = (Notice(tone="warn", text=f"{opened.problem.message} {opened.problem.hint}"),) if opened.problem else ()
 
         async def new_conversation(agent: Agent) -> Conversation:
-            conversation = await opened.harness.create_conversation(agent)
-            return conversation
+            return await opened.harness.create_conversation(agent)
 
         async def resume() -> None:
             await opened.harness.resume()

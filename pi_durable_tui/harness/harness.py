@@ -63,7 +63,7 @@ class Harness:
         models: ModelGateway,
         clock: Clock,
         entropy: Entropy,
-        environment: Callable[[Agent], Environment],
+        environment: Callable[[int, Agent], Environment],
         tools: Sequence[Tool] = (),
         extensions: Sequence[Extension] = (),
         settings: Settings | None = None,

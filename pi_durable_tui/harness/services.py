@@ -34,7 +34,7 @@ class Services:
     """The session and the doors of one harness.
 
     Attributes:
-        environment: The files and processes of a conversation's agent; the same agent cwd gives the same environment.
+        environment: (conversation id, its agent) -> its files and processes; the same ones for the same conversation and directory.
         report: Takes a Report; never raises.
     """
 
@@ -44,7 +44,7 @@ class Services:
     models: ModelGateway
     registry: Registry
     settings: Settings
-    environment: Callable[[Agent], Environment]
+    environment: Callable[[int, Agent], Environment]
     report: Callable[[Report], None]
 
     def hook_failed(self, name: str, message: str) -> None:

@@ -103,7 +103,7 @@ async def open_harness(storage: Storage, counter: Counter) -> Harness:
         models=NoModel(),
         clock=counter.clock,
         entropy=SystemEntropy(),
-        environment=lambda agent: Here(agent.cwd),
+        environment=lambda _conversation_id, agent: Here(agent.cwd),
         extensions=(counter.extension(),),
     )
 

@@ -104,7 +104,7 @@ async def test_read_only_opening_changes_nothing_and_refuses_to_work(tmp_path: P
 
     clock = ManualClock()
     storage = await open_sqlite(rig.file, clock=clock, read_only=True, inline=True)
-    harness = await Harness.open(storage, models=ScriptedModel(clock), clock=clock, entropy=SeededEntropy(1), environment=lambda agent: Folder(agent.cwd))
+    harness = await Harness.open(storage, models=ScriptedModel(clock), clock=clock, entropy=SeededEntropy(1), environment=lambda _id, agent: Folder(agent.cwd))
     chat = await harness.conversation(conversation_id)
     (info,) = (await harness.inspect()).tasks
 

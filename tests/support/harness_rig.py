@@ -156,5 +156,5 @@ class Rig:
             return MemoryStorage(self.contents, room=lambda: self.room)
         return await open_sqlite(self.file, clock=self.clock, inline=True)
 
-    def _environment(self, agent: Agent) -> Environment:
+    def _environment(self, _conversation_id: int, agent: Agent) -> Environment:
         return Folder(agent.cwd)

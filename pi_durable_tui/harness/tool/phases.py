@@ -234,7 +234,7 @@ async def _context(runtime: TaskRuntime, output: RunningOutput | None, prepared:
         if output is not None:
             output.add(text)
 
-    environment = runtime.services.environment(agent)
+    environment = runtime.services.environment(runtime.task.conversation_id, agent)
     return ToolContext(environment=environment, output=say, prepared=prepared, started=started, call_id=f"call-{runtime.task_id}")
 
 
