@@ -143,7 +143,7 @@ class StorageRejected(Refused):
     """A batch was refused with no durable effect; the session goes on (rule ST-6).
 
     Attributes:
-        reason: A stable code: "id_used", "request_used", "no_space", "not_found", "invalid".
+        reason: A stable code: "id_used", "request_used", "no_space", "not_found", "busy" (another program holds the write lock), "invalid".
     """
 
     def __init__(self, message: str, *, reason: str, hint: str = "") -> None:
