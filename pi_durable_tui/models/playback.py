@@ -177,7 +177,7 @@ class PlaybackModel:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         number = self._started(request.session_id)
         if number > len(self._requests):
-            yield self._refusal(f"The recorded session {self._name} ends here, after {len(self._requests)} requests. To go on, choose another model.")
+            yield self._refusal(f"The recorded session {self._name} ends here: it has no request {number}. To go on, choose another model.")
             return
         recorded = self._requests[number - 1]
         if differs := difference(recorded.expect, request):

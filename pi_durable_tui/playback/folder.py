@@ -96,8 +96,7 @@ class Story:
 
 def names(shelves: tuple[Path, ...] = SHELVES) -> tuple[str, ...]:
     """The names of all stories, in order; empty when there is no shelf."""
-    shelf = next((shelf for shelf in shelves if shelf.is_dir()), None)
-    return tuple(sorted(item.parent.name for item in shelf.glob("[0-9]*/session.toml"))) if shelf else ()
+    return tuple(path.name for path in _stories(shelves))
 
 
 def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
@@ -107,12 +106,13 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
         NotFound: No story, or more than one, fits; the hint lists them.
         ConfigError: A file of it does not follow the format; names file and line.
     """
-    known = names(shelves)
+    stories = {path.name: path for path in _stories(shelves)}
+    known = tuple(stories)
     fitting = [item for item in known if item == name] or [item for item in known if item.startswith(name) or name in item.partition("-")[2]]
     if len(fitting) != 1 or not name:
         hint = f"There are: {', '.join(known)}." if known else "This installation has none."
         raise NotFound(f"recorded session {name!r}", where="the recorded sessions", hint=hint)
-    folder = next(shelf / fitting[0] for shelf in shelves if (shelf / fitting[0]).is_dir())
+    folder = stories[fitting[0]]
     card = _decoded(_Card, tomllib.loads(_text(folder / "session.toml")), f"{fitting[0]}/session.toml")
     return Story(
         name=fitting[0],
@@ -123,6 +123,11 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
         steps=parse_steps(_text(folder / "input.jsonl"), f"{fitting[0]}/input.jsonl"),
         requests=parse(_text(folder / "model.jsonl"), f"{fitting[0]}/model.jsonl"),
     )
+
+
+def _stories(shelves: tuple[Path, ...]) -> list[Path]:
+    """The folders of the first shelf that holds any: beside an installed package a folder of that name may be somebody else's."""
+    return next((found for shelf in shelves if (found := sorted(item.parent for item in shelf.glob("[0-9]*/session.toml")))), [])
 
 
 def parse_steps(text: str, where: str) -> tuple[Step, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.chats import Found, choose, find_chats, merged, parse_id
-from pi_durable_tui.cli.compose import Setup, open_session
+from pi_durable_tui.cli.compose import Setup, open_free, open_session
 from pi_durable_tui.cli.inspect import as_text
 from pi_durable_tui.cli.log import entry_text, running_text
 from pi_durable_tui.cli.paths import Place, prepare
@@ -107,6 +107,18 @@ async def test_a_session_that_cannot_be_read_is_told_and_the_others_are_found(se
     assert [item.chat.title for item in await find_chats(setup, note=notes.append)] == ["first"]
     assert len(notes) == 1
     assert "session-2.sqlite" in notes[0]
+
+
+@pytest.mark.rule("CL-3", "ST-15")
+async def test_a_new_chat_goes_past_a_damaged_session_and_one_that_is_held_and_leaves_both(setup: Setup) -> None:
+    prepare(setup.place)
+    damaged = setup.place.folder / "session.sqlite"
+    damaged.write_bytes(b"no database" * 1_000)
+    held = await open_session(setup, 2)
+    number, storage = await open_free(setup)
+    await storage.close()
+    await held.close()
+    assert (number, damaged.read_bytes()) == (3, b"no database" * 1_000)
 
 
 # ----------------------------------------------------------------------------------------------------------------- texts

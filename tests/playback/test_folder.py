@@ -57,7 +57,9 @@ def test_the_checkout_is_looked_in_before_the_package(tmp_path: Path) -> None:
     shelves = (_shelf(tmp_path / "checkout", "01-a"), _shelf(tmp_path / "package", "01-a", "02-b"))
     assert folder.names(shelves) == ("01-a",)
     assert folder.load("01", shelves).folder == tmp_path / "checkout" / "01-a"
-    assert folder.names((tmp_path / "none", tmp_path / "package")) == ("01-a", "02-b")
+    (tmp_path / "foreign" / "src").mkdir(parents=True)
+    assert folder.names((tmp_path / "foreign", tmp_path / "none", tmp_path / "package")) == ("01-a", "02-b")
+    assert folder.names(()) == ()
 
 
 def test_a_stage_is_a_copy_and_goes_away_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

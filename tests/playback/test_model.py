@@ -112,7 +112,7 @@ async def test_a_stall_says_nothing_more_until_it_is_closed() -> None:
         (0, (ASK, CALLS, *RESULTS), "the last message should be of user"),
         (1, (ASK, CALLS, RESULTS[0]), "'two' is missing in what was said last: 'one'"),
         (1, (ASK,), "the last message should be of toolResult"),
-        (3, (ASK,), "The recorded session story ends here, after 3 requests."),
+        (3, (ASK,), "The recorded session story ends here: it has no request 4."),
     ],
 )
 async def test_a_request_that_was_not_recorded_fails_and_says_how_it_differs(
