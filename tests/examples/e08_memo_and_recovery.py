@@ -1,12 +1,27 @@
 """Example 08: a task that counts to five, is stopped in the middle, and goes on where it was.
 
-Run it on a session file; run it again on the same file to go on:
+Without a file it closes itself after the second number, is killed after the fourth, and goes on each time:
+
+    python -m tests.examples.e08_memo_and_recovery
+
+Run it on a session file, and again on the same file to go on:
 
     python -m tests.examples.e08_memo_and_recovery session.sqlite --close-at 2
     python -m tests.examples.e08_memo_and_recovery session.sqlite
 
 With `--close-at N` the harness is closed after `tick N` was printed and before the next step is stored; with `--kill-at N` the
 process kills itself there, as `kill -9` would. Either way no tick is printed twice: the memo is written before the print.
+
+It prints:
+
+    tick 1
+    tick 2
+    (closed)
+    tick 3
+    tick 4
+    (killed)
+    tick 5
+    counted to 5
 """
 
 from __future__ import annotations
@@ -15,6 +30,9 @@ import argparse
 import asyncio
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -146,10 +164,22 @@ async def main(path: Path, *, close_at: int | None, kill_at: int | None) -> None
     await harness.close()
 
 
+def show_all(path: Path) -> None:
+    """Three lives of one counter."""
+    for options, end in ((["--close-at", "2"], "(closed)"), (["--kill-at", "4"], "(killed)"), ([], "")):
+        subprocess.run([sys.executable, "-m", "tests.examples.e08_memo_and_recovery", str(path), *options], check=False)
+        if end:
+            print(end, flush=True)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
-    parser.add_argument("path", type=Path)
+    parser.add_argument("path", type=Path, nargs="?")
     parser.add_argument("--close-at", type=int)
     parser.add_argument("--kill-at", type=int)
-    options = parser.parse_args()
-    asyncio.run(main(options.path, close_at=options.close_at, kill_at=options.kill_at))
+    given = parser.parse_args()
+    if given.path is not None:
+        asyncio.run(main(given.path, close_at=given.close_at, kill_at=given.kill_at))
+    else:
+        with tempfile.TemporaryDirectory() as temporary:
+            show_all(Path(temporary) / "session.sqlite")
