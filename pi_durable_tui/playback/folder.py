@@ -127,7 +127,10 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
 
 def _stories(shelves: tuple[Path, ...]) -> list[Path]:
     """The folders of the first shelf that holds any: beside an installed package a folder of that name may be somebody else's."""
-    return next((found for shelf in shelves if (found := sorted(item.parent for item in shelf.glob("[0-9]*/session.toml")))), [])
+    for shelf in shelves:
+        if found := sorted(item.parent for item in shelf.glob("[0-9]*/session.toml")):
+            return found
+    return []
 
 
 def parse_steps(text: str, where: str) -> tuple[Step, ...]:
