@@ -1,4 +1,4 @@
-"""The door for files of the store: create, append, read, sync, remove, and how much space is left.
+"""The door for files of the store: create, append, read, sync, cut, rename, remove, and how much space is left.
 
 Everything made here is private whatever the umask (rule ST-14), and bytes are counted: a write that stored less than it was given is
 an error and is cut back (rule ST-18). Calls block; they belong on the writer's thread. Errors of the system pass as OSError: the
@@ -61,8 +61,20 @@ class FileOps(Protocol):
         """The names in the folder are on the disk."""
         ...
 
+    def cut(self, path: Path, size_bytes: int) -> None:
+        """The file ends there."""
+        ...
+
+    def rename(self, old: Path, new: Path) -> None:
+        """What was `old` is now `new`, in the place of whatever had that name."""
+        ...
+
     def remove(self, path: Path) -> None:
         """No file has that name; also when there was none."""
+        ...
+
+    def names(self, folder: Path) -> list[str]:
+        """What is in the folder, sorted."""
         ...
 
     def reserve(self, path: Path, size_bytes: int) -> None:
@@ -123,8 +135,17 @@ class RealFiles:
     def sync_folder(self, path: Path) -> None:
         _sync(path, os.O_RDONLY | os.O_DIRECTORY)
 
+    def cut(self, path: Path, size_bytes: int) -> None:
+        os.truncate(path, size_bytes)
+
+    def rename(self, old: Path, new: Path) -> None:
+        old.replace(new)
+
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+    def names(self, folder: Path) -> list[str]:
+        return sorted(item.name for item in folder.iterdir())
 
     def reserve(self, path: Path, size_bytes: int) -> None:
         descriptor = _new_file(path)

@@ -9,9 +9,14 @@ from typing import Any
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.storage.contents import Contents
+from pi_durable_tui.storage.jsonl import open_jsonl
+from pi_durable_tui.storage.jsonl.reclaim import ReclaimRule
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
+
+SMALL = ReclaimRule(main_bytes=2000, sidecar_bytes=200, removals=2, rest_commits=3)
+"""Files are made smaller all the time, as those of a store of weeks are now and then."""
 
 Opener = Callable[[], Awaitable[Storage]]
 
@@ -63,9 +68,19 @@ def _sqlite(folder: Path, *, eager: bool = False) -> ReopenableStorage:
     return ReopenableStorage(opener, eager=eager)
 
 
+def _jsonl(folder: Path, *, eager: bool = False, fsync: bool = False) -> ReopenableStorage:
+    async def opener() -> Storage:
+        return await open_jsonl(folder / "session.jsonl", clock=ManualClock(), inline=True, fsync=fsync, reclaim=SMALL)
+
+    return ReopenableStorage(opener, eager=eager)
+
+
 # Another backend is another line here; everything in test_contract.py then holds for it too.
 BACKENDS: dict[str, Callable[[Path], ReopenableStorage]] = {
     "memory": _memory,
+    "jsonl": _jsonl,
+    "jsonl+fsync": lambda folder: _jsonl(folder, fsync=True),
+    "jsonl+reopen": lambda folder: _jsonl(folder, eager=True),
     "sqlite": _sqlite,
     "sqlite+reopen": lambda folder: _sqlite(folder, eager=True),
 }

@@ -1,0 +1,125 @@
+"""The files of a store: read, made, cut, replaced and removed by name; blocking. It decides nothing.
+
+What is cut is copied first (rule ST-18), and a file that is replaced is, at every instant, the old one or the new one, whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from pi_durable_tui.errors import NotFound, StoreCorrupt
+from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, file_name
+from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, is_sidecar, recovered
+
+_NEW = ".new"
+
+
+class Folder:
+    """The folder of a store.
+
+    Args:
+        path: Its real path.
+    """
+
+    def __init__(self, path: Path, files: FileOps) -> None:
+        self.path = path
+        self.files = files
+
+    def file(self, name: str) -> Path:
+        """The path of `main` or of a sidecar."""
+        return self.path / file_name(name)
+
+    def size_bytes(self, name: str) -> int | None:
+        return self.files.size_bytes(self.file(name))
+
+    def sidecars(self) -> list[str]:
+        """Names of the sidecars that are there."""
+        return [name for item in self.files.names(self.path) if item.endswith(SUFFIX) and is_sidecar(name := item.removesuffix(SUFFIX))]
+
+    def recover(self) -> Recovered:
+        """What the store holds; nothing is changed.
+
+        Raises:
+            NotFound: There is no store.
+            SchemaTooNew, StoreCorrupt: As `recovered`.
+        """
+        main = self._read(MAIN)
+        if main is None:
+            if self.files.size_bytes(self.path) is not None and self.sidecars():
+                raise StoreCorrupt(str(self.path), where=file_name(MAIN), what="the file is missing")
+            raise NotFound("session", where=str(self.path))
+        return recovered(str(self.path), main, self.sidecars(), self._read)
+
+    def repair(self, found: Recovered) -> tuple[str, ...]:
+        """What belongs to no commit is gone from the files, and stands in copies beside them; what was done, for people."""
+        notices: list[str] = []
+        for cut in found.cuts:
+            copy = self._keep(cut)
+            where = f"after commit {found.contents.next_seq - 1}" if found.contents.next_seq > 1 else "before the first commit"
+            notices.append(f"{cut.size_bytes} bytes of an unfinished commit {where} were cut from {file_name(cut.name)} and kept in {copy.name}.")
+        if found.cuts:
+            self.files.sync_folder(self.path)
+        for cut in found.cuts:
+            if cut.start:
+                self.files.cut(self.file(cut.name), cut.start)
+                self.files.sync(self.file(cut.name))
+            else:
+                self.files.remove(self.file(cut.name))
+        for name in found.leftovers:
+            self.files.remove(self.file(name))
+        for item in self.files.names(self.path):
+            if item.endswith(SUFFIX + _NEW):
+                self.files.remove(self.path / item)
+        return tuple(notices)
+
+    def sync(self, names: Iterable[str]) -> None:
+        """What was written to these files is on the disk."""
+        for name in names:
+            self.files.sync(self.file(name))
+
+    def write_beside(self, name: str, data: bytes) -> None:
+        """A complete copy of what is to replace a file lies beside it, on the disk.
+
+        Raises:
+            OSError: There is none; the file is as it was.
+        """
+        beside = self._beside(name)
+        try:
+            self.files.remove(beside)
+            self.files.create(beside)
+            self.files.append(beside, data)
+            self.files.sync(beside)
+        except OSError:
+            with contextlib.suppress(OSError):
+                self.files.remove(beside)
+            raise
+
+    def put_in_place(self, name: str) -> None:
+        """What was written beside the file is the file.
+
+        Raises:
+            OSError: It is the file or it is not.
+        """
+        self.files.rename(self._beside(name), self.file(name))
+        self.files.sync_folder(self.path)
+
+    def _beside(self, name: str) -> Path:
+        return self.path / (file_name(name) + _NEW)
+
+    def _keep(self, cut: Cut) -> Path:
+        number = 1
+        while self.files.size_bytes(copy := self.path / f"{file_name(cut.name)}.cut-{number}") is not None:
+            number += 1
+        self.files.create(copy)
+        self.files.append(copy, self.files.read(self.file(cut.name))[cut.start :])
+        self.files.sync(copy)
+        return copy
+
+    def _read(self, name: str) -> bytes | None:
+        try:
+            return self.files.read(self.file(name))
+        except FileNotFoundError:
+            return None
