@@ -101,6 +101,10 @@ def harness_error(entry: Any) -> str:
     return message.text
 
 
+def codes(entry: Any) -> list[str]:
+    return [remark["code"] for remark in entry.data["diagnostics"]]
+
+
 # ------------------------------------------------------------------------------------------------------------ own tasks
 
 
@@ -212,8 +216,7 @@ async def test_tool_cut_off_again_and_again_gives_an_error_result_and_the_run_go
     result = (await rig.entries(chat_id))[2]
     limit = "[error] Tool work was interrupted too many times in a row and may have partially run"
     assert harness_error(result) == f"<harness>\n{limit}\n</harness>"
-    assert result.data is not None
-    assert [remark["code"] for remark in result.data["diagnostics"]] == ["restart_limit"]
+    assert codes(result) == ["restart_limit"]
     (tool,) = await rig.tasks("pi.tool")
     assert tool.outcome == Failed(problem=Problem(reason="restart_limit", message=limit.removeprefix("[error] ")))
     assert told(rig) == [("task_interrupted", "restart_limit")]
