@@ -128,7 +128,10 @@ class PidurableApp(App[None], inherit_bindings=False):
         typed = commands.read(message.text)
         if typed is None:
             self._send(message.text, message.mode)
-        elif typed.command is None:
+            return
+        if self._bridge is not None and self.problem is None:
+            self._bridge.save_draft("", 0)
+        if typed.command is None:
             self._chat.say(Notice(tone="warn", text=f"There is no command /{typed.name}. /help shows all of them."))
         else:
             getattr(self, f"command_{typed.command.name}")(typed.argument)
@@ -154,8 +157,6 @@ class PidurableApp(App[None], inherit_bindings=False):
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
         if not await bridge.submit(text, mode=mode):
             self._chat.prompt.put_back([text])
-
-    # -------------------------------------------------------------------------------------------------------- commands
 
     def command_help(self, _argument: str) -> None:
         """Show keys and commands."""
@@ -192,8 +193,6 @@ class PidurableApp(App[None], inherit_bindings=False):
         if self._bridge is not None:
             await self._bridge.close()
         self.exit(return_code=self.problem.exit_code if self.problem is not None else 0)
-
-    # --------------------------------------------------------------------------------------------------------- actions
 
     def action_stop(self) -> None:
         """Esc: close the help, deny the question, stop the run, or take notices away; the first of these that applies."""

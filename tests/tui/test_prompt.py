@@ -132,9 +132,18 @@ async def test_the_stored_draft_comes_back_with_its_cursor() -> None:
 
 
 @pytest.mark.rule("TU-10")
-async def test_sending_empties_the_stored_draft() -> None:
+async def test_sending_empties_the_stored_draft_only_after_the_message_is_stored() -> None:
     async with running() as rig:
         await rig.press(*"hi", "enter")
+        order = [call for call in rig.conversation.asked if call[0] == "submit" or call[:2] == ("save_draft", "")]
+        assert order == [("submit", "hi", "followUp"), ("save_draft", "", 0)]
+
+
+@pytest.mark.rule("TU-10")
+async def test_a_command_empties_the_stored_draft_too() -> None:
+    async with running() as rig:
+        await rig.type("/model")
+        await rig.press("enter")
         assert drafts(rig)[-1] == ("", 0)
 
 

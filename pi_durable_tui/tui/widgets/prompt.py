@@ -104,6 +104,7 @@ class Prompt(TextArea):
         if not text.strip():
             return
         self.remember(text)
+        self._told = ""  # the stored draft is emptied by whoever stores the message, after that: a kill in between loses neither
         self.put("")
         self._menu.offer(())
         self.post_message(self.Sent(text, mode))
