@@ -105,7 +105,9 @@ class _Reading:
         lines = chain(main)
         self._check_beginning(next(lines, None), main)
         pending: list[tuple[Line, RowLine]] = []
+        sound_bytes = self.found.main.size_bytes
         for number, line in enumerate(lines, 2):
+            sound_bytes = line.end
             match said := self._said(MAIN, number, line):
                 case RowLine():
                     pending.append((line, said))
@@ -118,9 +120,10 @@ class _Reading:
                 case _:
                     raise self._corrupt(MAIN, number, "it does not belong there")
             self.found.main = Tail(line.sum, line.end)
+        damaged = _number_of(main, sound_bytes)
         if not self.found.snapshot_bytes:
-            raise self._corrupt(MAIN, _number_of(main, self.found.main.size_bytes), "what the file began with is damaged")
-        self._judge_end(main)
+            raise self._corrupt(MAIN, damaged, "what the file began with is damaged")
+        self._judge_end(main, damaged)
 
     def read_sidecar(self, name: str, digest: str, data: bytes | None) -> None:
         """Take in a sidecar up to the line that a marker names."""
@@ -195,11 +198,12 @@ class _Reading:
         if is_first:
             self.found.snapshot_bytes = line.end
 
-    def _judge_end(self, main: bytes) -> None:
+    def _judge_end(self, main: bytes, damaged: int) -> None:
+        """Everything after the last marker is to be cut, unless something tells that it was not the end."""
         end = self.found.main.size_bytes
         for line in valid_lines(main, end):
             if line.seq > self._last_seq + 1 or (line.seq > self._last_seq and _is_closing(line)):
-                raise self._corrupt(MAIN, _number_of(main, end), f"it is damaged, and line {_number_of(main, line.start)} was written after it")
+                raise self._corrupt(MAIN, damaged, f"it is damaged, and line {_number_of(main, line.start)} was written after it")
         if end < len(main):
             self.found.cuts.append(Cut(MAIN, end, len(main) - end))
 

@@ -1,0 +1,382 @@
+"""What a JSONL store holds when its files end in the middle of something, or when a bit of them has changed."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.errors import SchemaTooNew, StoreCorrupt
+from pi_durable_tui.records.commit import Batch, DocumentDelta
+from pi_durable_tui.records.task import Completed, Running, Terminal
+from pi_durable_tui.storage.dump import Dump, dump_of
+from pi_durable_tui.storage.jsonl import JsonlStorage, open_jsonl
+from pi_durable_tui.storage.jsonl.frame import framed
+from pi_durable_tui.storage.jsonl.lines import ClosedLine, Growth
+from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
+from tests.support.storage_journal import contents, kept_as_killed
+from tests.support.storage_records import address, base, batch, conversation, entry, submission, task
+
+SET = [["s", ["a"], 2]]
+
+
+async def opened(folder: Path, **options: Any) -> JsonlStorage:
+    return await open_jsonl(folder, clock=ManualClock(), inline=True, **options)
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A store that was killed, before and after its last commit: what it held, and its files."""
+
+    folder: Path
+    before: Dump
+    after: Dump
+    files_before: dict[str, bytes]
+    files: dict[str, bytes]
+
+    @property
+    def main(self) -> bytes:
+        return self.files["main"]
+
+    def is_before(self, found: Recovered) -> bool:
+        return dump_of(found.contents) == self.before
+
+    def is_after(self, found: Recovered) -> bool:
+        return dump_of(found.contents) == self.after
+
+
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {item.stem: item.read_bytes() for item in sorted(folder.glob("*.jsonl"))}
+
+
+def read(files: dict[str, bytes]) -> Recovered:
+    """What these files hold, without a disk."""
+    return recovered("store", files["main"], files.keys() - {"main"}, files.get)
+
+
+LAST: dict[str, Batch] = {
+    "rows": batch(9, entries=[entry(6, text="é\u2028 {}"), entry(7)], submissions=[submission(8)]),
+    "a partial": batch(6, documents=[DocumentDelta(document_id=4, ops=SET)], priority="partial"),
+    "a task that goes on": batch(6, tasks=[task(3, state=Running(checkpoint={"n": 2}))]),
+    "all kinds": batch(
+        9,
+        entries=[entry(6)],
+        tasks=[task(3, state=Terminal(outcome=Completed())), task(7)],
+        documents=[base(4, {"a": 9}), base(8, {"new": True}, address=address(kind="test.other"))],
+    ),
+}
+
+
+async def story(tmp_path: Path, last: Batch, *, is_closed: bool = False) -> Story:
+    folder = tmp_path / "data" / "session.jsonl"
+    storage = await opened(folder, fsync=False)  # then what is over is removed later: the files are as at the kill
+    first = batch(6, conversations=[conversation(1)], entries=[entry(2)], tasks=[task(3)], documents=[base(4, {"a": 1})], submissions=[submission(5)])
+    await storage.commit(first)
+    await storage.commit(batch(6, documents=[DocumentDelta(document_id=4, ops=SET)]))
+    before, files_before = await storage.export(), files_of(folder)
+    await storage.commit(last)
+    after = await storage.export()
+    if is_closed:
+        await storage.close()
+    killed = kept_as_killed(folder)
+    await storage.close()
+    return Story(killed, before, after, files_before, files_of(killed))
+
+
+def tails(story: Story, start: int, draw: random.Random) -> dict[str, bytes]:
+    """What a disk may have put in the place of what is missing from `start` on."""
+    missing = len(story.main) - start
+    stale = story.files_before["main"].splitlines(keepends=True)
+    return {
+        "none": b"",
+        "zeros": bytes(missing),
+        "a page of zeros": bytes(4096),
+        "random": draw.randbytes(max(missing, 40)),
+        "a stale line": stale[-1],
+        "stale lines": b"".join(stale[1:]),
+        "another's line": framed(b'{"type":"closed"}', seq=2, prev="ab" * 16)[0],
+        "CRLF": b"\r\n",
+        "LF": b"\n",
+        "BOM": b"\xef\xbb\xbf",
+        "text": b'{"sum":"not a line"}\n',
+    }
+
+
+# --------------------------------------------------------------------------------------------------------------- torn ends
+
+
+@pytest.mark.rule("PR-12", "ST-16", "ST-18", "FB-10")
+@pytest.mark.parametrize("name", LAST)
+async def test_a_last_commit_torn_at_any_byte_with_anything_behind_it_never_happened(tmp_path: Path, name: str, seed: int):
+    told, draw = await story(tmp_path, LAST[name]), random.Random(seed)
+    begun = len(told.files_before["main"])
+    assert told.main.startswith(told.files_before["main"])
+    for start in range(begun, len(told.main)):
+        for kind, tail in tails(told, start, draw).items():
+            if tail.startswith(told.main[start:]):
+                continue  # that is no tear: the missing bytes are just these
+            main = told.main[:start] + tail
+            found = read({**told.files, "main": main})
+            assert told.is_before(found), (start, kind)
+            assert found.main.size_bytes == begun
+            assert (Cut("main", begun, len(main) - begun) in found.cuts) == (len(main) > begun)
+
+
+@pytest.mark.rule("PR-12", "ST-18")
+@pytest.mark.parametrize("name", LAST)
+async def test_a_whole_last_commit_stays_whatever_stands_behind_it(tmp_path: Path, name: str, seed: int):
+    told = await story(tmp_path, LAST[name])
+    for kind, tail in tails(told, len(told.main), random.Random(seed)).items():
+        found = read({**told.files, "main": told.main + tail})
+        assert told.is_after(found), kind
+        assert found.cuts == ([Cut("main", len(told.main), len(tail))] if tail else [])
+
+
+@pytest.mark.rule("PR-12", "ST-16", "FB-10")
+@pytest.mark.parametrize("name", ["a partial", "a task that goes on", "all kinds"])
+async def test_dying_between_any_byte_of_the_sidecars_and_the_marker_is_a_commit_that_never_happened(tmp_path: Path, name: str):
+    told = await story(tmp_path, LAST[name])
+    grown = {item: data for item, data in told.files.items() if item != "main" and told.files_before.get(item) != data}
+    assert grown
+    for item, data in grown.items():
+        begun = len(told.files_before.get(item, b""))
+        for end in range(begun, len(data) + 1):
+            files = {**told.files_before, item: data[:end]}
+            found = read(files)
+            assert told.is_before(found)
+            assert [cut.name for cut in found.cuts] == ([item] if end > begun else [])
+
+
+@pytest.mark.rule("PR-12", "ST-15", "FB-10")
+@pytest.mark.parametrize("name", ["a partial", "a task that goes on", "all kinds"])
+async def test_a_sidecar_without_a_line_that_a_marker_names_is_refused_wherever_it_ends(tmp_path: Path, name: str):
+    told = await story(tmp_path, LAST[name])
+    for item in told.files.keys() - {"main"}:
+        data = told.files[item]
+        if item == "task-3" and name == "all kinds":
+            continue  # its task ended: nobody needs it
+        for end in range(len(data)):
+            with pytest.raises(StoreCorrupt, match=item):
+                read({**told.files, item: data[:end]})
+
+
+@pytest.mark.rule("ST-16", "ST-18", "FB-10")
+@pytest.mark.parametrize("name", LAST)
+async def test_what_is_cut_is_kept_and_told_and_the_store_goes_on(tmp_path: Path, name: str):
+    told = await story(tmp_path, LAST[name])
+    main = told.folder / "main.jsonl"
+    begun = len(told.files_before["main"])
+    main.write_bytes(told.main[:-1] + b"\0\0")
+    unconfirmed = {
+        item: data[len(told.files_before.get(item, b"")) :] for item, data in told.files.items() if item != "main" and told.files_before.get(item) != data
+    }
+    storage = await opened(told.folder)
+    assert await storage.export() == told.before
+    cut = {path.name: path.read_bytes() for path in told.folder.glob("*.cut-1")}
+    assert cut == {"main.jsonl.cut-1": told.main[begun:-1] + b"\0\0", **{f"{item}.jsonl.cut-1": data for item, data in unconfirmed.items()}}
+    assert {path.stat().st_mode & 0o777 for path in told.folder.glob("*.cut-1")} == {0o600}
+    size = len(told.main) - begun + 1
+    assert f"{size} bytes of an unfinished commit after commit 2 were cut from main.jsonl and kept in main.jsonl.cut-1." in storage.notices
+    assert len(storage.notices) == len(cut)
+    assert await storage.commit(LAST[name]) == 3
+    assert await storage.export() == told.after
+    await storage.close()
+    storage = await opened(told.folder)
+    assert (await storage.export(), storage.notices) == (told.after, ())
+    await storage.close()
+
+
+@pytest.mark.rule("ST-18")
+async def test_a_second_cut_is_kept_beside_the_first(tmp_path: Path):
+    told = await story(tmp_path, LAST["rows"])
+    for number in (1, 2):
+        with (told.folder / "main.jsonl").open("ab") as file:
+            file.write(b"torn %d" % number)
+        storage = await opened(told.folder)
+        kept_as_killed(told.folder)
+        await storage.close()
+        shutil.rmtree(told.folder.parent.with_name(told.folder.parent.name + "-killed"))
+    assert [path.read_bytes() for path in sorted(told.folder.glob("*.cut-*"))] == [b"torn 1", b"torn 2"]
+
+
+@pytest.mark.rule("PR-12", "FB-10")
+async def test_the_first_commit_of_a_store_may_be_torn_too(tmp_path: Path):
+    folder = tmp_path / "data" / "session.jsonl"
+    storage = await opened(folder)
+    empty = await storage.export()
+    await storage.commit(batch(3, conversations=[conversation(1)], documents=[base(2, {})]))
+    killed = kept_as_killed(folder)
+    await storage.close()
+    (killed / "main.jsonl").write_bytes((killed / "main.jsonl").read_bytes()[:-5])
+    storage = await opened(killed)
+    assert await storage.export() == empty
+    assert sorted(notice.partition(" were")[0].partition(" bytes ")[2] for notice in storage.notices) == ["of an unfinished commit before the first commit"] * 2
+    assert sorted(path.name for path in killed.iterdir()) == ["doc-2.jsonl.cut-1", "main.jsonl", "main.jsonl.cut-1"]
+    await storage.close()
+
+
+@pytest.mark.rule("ST-1")
+@pytest.mark.parametrize("is_begun", [False, True])
+async def test_a_creation_that_was_cut_off_is_finished_by_the_next_opening(tmp_path: Path, is_begun: bool):
+    folder = tmp_path / "session.jsonl"
+    folder.mkdir()
+    if is_begun:
+        (folder / "main.jsonl.new").write_bytes(b'{"sum"')
+    storage = await opened(folder)
+    assert await storage.commit(batch(2, conversations=[conversation(1)])) == 1
+    assert [path.name for path in folder.iterdir()] == ["main.jsonl"]
+    await storage.close()
+
+
+# ------------------------------------------------------------------------------------------------------------------ damage
+
+
+@pytest.mark.rule("PR-15", "ST-15")
+@pytest.mark.parametrize("name", LAST)
+@pytest.mark.slow
+async def test_a_changed_bit_of_a_closed_store_changes_nothing_or_is_refused(tmp_path: Path, name: str, seed: int):
+    """Every byte of every file, one bit of each: no commit that was acknowledged is lost or altered."""
+    told, draw = await story(tmp_path, LAST[name], is_closed=True), random.Random(seed)
+    refused = unchanged = 0
+    for item, data in told.files.items():
+        for offset in range(len(data)):
+            changed = bytearray(data)
+            changed[offset] ^= 1 << draw.randrange(8)
+            try:
+                found = read({**told.files, item: bytes(changed)})
+            except (StoreCorrupt, SchemaTooNew):
+                refused += 1
+            else:
+                assert told.is_after(found), (item, offset)
+                unchanged += 1
+    assert refused > 1000
+    assert 0 < unchanged < 300  # the closing line
+
+
+@pytest.mark.rule("PR-15", "ST-15")
+@pytest.mark.parametrize("name", LAST)
+async def test_a_changed_bit_leaves_the_files_of_a_refused_store_as_they_are(tmp_path: Path, name: str, seed: int):
+    told, draw = await story(tmp_path, LAST[name], is_closed=True), random.Random(seed)
+    refused = 0
+    for _ in range(60):
+        item = draw.choice(sorted(told.files))
+        path = told.folder / f"{item}.jsonl"
+        changed = bytearray(told.files[item])
+        changed[draw.randrange(len(changed) - 100)] ^= 1 << draw.randrange(8)
+        path.write_bytes(bytes(changed))
+        before = contents(told.folder)
+        try:
+            await (await opened(told.folder, read_only=True)).close()
+        except StoreCorrupt:
+            refused += 1
+            with pytest.raises(StoreCorrupt):
+                await opened(told.folder)
+        assert contents(told.folder) == before
+        path.write_bytes(told.files[item])
+    assert refused > 40
+
+
+@pytest.mark.rule("PR-12", "PR-15", "ST-18")
+async def test_damage_before_the_end_is_refused_and_damage_at_the_end_of_a_killed_store_is_cut(tmp_path: Path):
+    """What tells the two apart is what was written after it, not where a line breaks."""
+    told = await story(tmp_path, LAST["rows"])
+    lines = told.main.splitlines(keepends=True)
+
+    def without(index: int) -> bytes:
+        return b"".join(lines[:index] + lines[index + 1 :])
+
+    def spoiled(index: int) -> bytes:
+        return b"".join([*lines[:index], lines[index].replace(b'"prev":"', b'"prev":"0', 1), *lines[index + 1 :]])
+
+    last = len(told.files_before["main"].splitlines())
+    for change in (without, spoiled):
+        for index in range(last):
+            with pytest.raises(StoreCorrupt):
+                read({**told.files, "main": change(index)})
+        for index in range(last, len(lines)):
+            assert told.is_before(read({**told.files, "main": change(index)}))
+
+
+@pytest.mark.rule("PR-12", "ST-15")
+async def test_a_closing_line_makes_every_line_before_it_one_of_the_middle(tmp_path: Path):
+    told = await story(tmp_path, LAST["rows"], is_closed=True)
+    *lines, closing = told.main.splitlines(keepends=True)
+    assert b'"data":{"type":"closed"}' in closing
+    for index in range(len(lines)):
+        with pytest.raises(StoreCorrupt):
+            read({**told.files, "main": b"".join([*lines[:index], *lines[index + 1 :], closing])})
+    assert told.is_after(read({**told.files, "main": b"".join(lines)}))
+
+
+@pytest.mark.rule("FB-10", "ST-2")
+@pytest.mark.parametrize(("seq", "words"), [(2, "commit 2 follows commit 3"), (3, "commit 3 follows commit 3"), (5, "commit 5 follows commit 3"), (4, None)])
+async def test_commits_count_up_by_one(tmp_path: Path, seq: int, words: str | None):
+    told = await story(tmp_path, LAST["rows"])
+    found = read(told.files)
+    marker, _ = framed(b'{"type":"commit","nextId":20}', seq=seq, prev=found.main.sum)
+    if words is None:
+        assert read({**told.files, "main": told.main + marker}).contents.next_seq == 5
+    else:
+        with pytest.raises(StoreCorrupt, match=words):
+            read({**told.files, "main": told.main + marker})
+
+
+@pytest.mark.rule("ST-15")
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b'{"type":"later"}', "it is no line of a store"),
+        (b'{"type":"store","schema":1}', "it does not belong there"),
+        (b'{"type":"revision","id":4,"record":{}}', "it does not belong there"),
+        (b"[]", "it is no line of a store"),
+    ],
+)
+async def test_a_valid_line_that_says_what_it_must_not_is_refused(tmp_path: Path, body: bytes, words: str):
+    told = await story(tmp_path, LAST["rows"])
+    line, _ = framed(body, seq=4, prev=read(told.files).main.sum)
+    with pytest.raises(StoreCorrupt, match=words):
+        read({**told.files, "main": told.main + line})
+
+
+@pytest.mark.rule("ST-15")
+async def test_what_a_file_was_written_with_as_a_whole_is_never_taken_for_a_torn_end(tmp_path: Path):
+    told = await story(tmp_path, LAST["rows"])
+    storage = await opened(tmp_path / "copy")
+    await storage.restore(told.after)
+    files = files_of(tmp_path / "copy")
+    await storage.close()
+    assert (read(files).snapshot_bytes, read(files).is_sealed, told.is_after(read(files))) == (len(files["main"]), True, True)
+    for end in range(len(files["main"])):
+        with pytest.raises(StoreCorrupt):
+            read({**files, "main": files["main"][:end]})
+    lines = files["main"].splitlines(keepends=True)
+    for index in range(len(lines)):
+        with pytest.raises(StoreCorrupt):
+            read({**files, "main": b"".join(lines[:index] + lines[index + 1 :])})
+
+
+@pytest.mark.rule("ST-15", "ST-10")
+async def test_a_document_that_may_be_looked_back_on_needs_its_first_line(tmp_path: Path):
+    folder = tmp_path / "data" / "session.jsonl"
+    storage = await opened(folder)
+    await storage.commit(batch(3, conversations=[conversation(1)], documents=[base(2, {"n": 0}, history="rewindable")]))
+    await storage.commit(batch(3, documents=[base(2, {"n": 1}, history="rewindable")]))
+    await storage.close()
+    files = files_of(folder)
+    with pytest.raises(StoreCorrupt, match=r"doc-2\.jsonl line 1: what came before it is missing"):
+        read({**files, "doc-2": files["doc-2"].splitlines(keepends=True)[1]})
+
+
+@pytest.mark.rule("ST-16")
+async def test_a_closing_line_torn_at_any_byte_changes_nothing(tmp_path: Path):
+    told = await story(tmp_path, LAST["rows"])
+    growth = Growth(read(told.files).main)
+    growth.add(ClosedLine(), 3)
+    for end in range(len(growth.data) + 1):
+        found = read({**told.files, "main": told.main + bytes(growth.data[:end])})
+        assert (told.is_after(found), found.is_sealed) == (True, end == len(growth.data))
