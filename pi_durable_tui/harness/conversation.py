@@ -26,7 +26,7 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.messages import Content, Text
 from pi_durable_tui.records.submission import Mode, Queued, Submission
-from pi_durable_tui.records.task import Completed, Sleeping, Terminal, moved
+from pi_durable_tui.records.task import Completed, Completing, Sleeping, Terminal, moved
 from pi_durable_tui.session.transaction import Transaction
 
 T = TypeVar("T")
@@ -121,12 +121,12 @@ class Conversation:
         return await self._until(look)
 
     async def idle(self) -> None:
-        """Wait until no run is going on and no task of this conversation lives, background tasks aside."""
+        """Wait until no run is going on and nothing of this conversation is at work, background tasks aside (rule TK-16)."""
         self._start()
 
         async def look() -> bool | None:
             live = from_json(await self._session.snapshot(LIVE, self.id) or {}, Live)
-            return True if live.run is None and not self._foreground() else None
+            return True if live.run is None and not self._at_work(background=False) else None
 
         await self._until(look)
 
@@ -150,25 +150,29 @@ class Conversation:
 
         return await self._session.commit(write)
 
-    async def abort(self) -> tuple[Submission, ...]:
-        """Stop the work of this conversation, durably, and wait until it has stopped (rules TK-15, TK-17).
+    async def abort(self, *, background: bool = False) -> tuple[Submission, ...]:
+        """Stop the work of this conversation, durably, and wait until it has stopped (rules TK-15 to TK-17).
 
-        Queued inputs are withdrawn and returned, oldest first; queued writes stay. Background tasks go on.
+        Queued inputs are withdrawn and returned, oldest first; queued writes stay. Background tasks go on, unless `background`.
         """
 
         async def write(transaction: Transaction) -> tuple[Submission, ...]:
             desk = await Desk.take(transaction, self.id)
             taken = [item.submission_id for item in desk.inbox.items if item.mode != "write"]
             desk.withdraw(taken, "withdrawn")
-            for task_id in self._foreground():
+            for task_id in self._below(background=background):
                 task = self._table.tasks[task_id]
                 if task.abort_at_ms is None:
                     transaction.put_task(msgspec.structs.replace(task, abort_at_ms=transaction.now_ms))
             desk.put_back()
             return tuple(desk.submissions[submission_id] for submission_id in taken)
 
+        async def stopped() -> bool | None:
+            return None if background and self._at_work(background=True) else True
+
         withdrawn = await self._session.commit(write)
         await self.idle()
+        await self._until(stopped)
         return withdrawn
 
     async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
@@ -268,9 +272,14 @@ class Conversation:
 
     # --------------------------------------------------------------------------------------------------------------- waits
 
-    def _foreground(self) -> tuple[int, ...]:
-        roots = [task.id for task in self._table.tasks.values() if task.conversation_id == self.id and task.owner is None and not task.background]
-        return subtree(roots, self._table.tasks, self._table.conversation_owners, background=False)
+    def _below(self, *, background: bool) -> tuple[int, ...]:
+        tasks = self._table.tasks
+        roots = [task.id for task in tasks.values() if task.conversation_id == self.id and task.owner is None and (background or not task.background)]
+        return subtree(roots, tasks, self._table.conversation_owners, background=background)
+
+    def _at_work(self, *, background: bool) -> bool:
+        """What is completing has done its work; if something holds it up, that is at work itself, or in the background."""
+        return any(not isinstance(self._table.tasks[task_id].state, Completing) for task_id in self._below(background=background))
 
     async def _until(self, look: Callable[[], Awaitable[T | None]]) -> T:
         with contextlib.closing(self._session.watch()) as watch:

@@ -75,6 +75,16 @@ class Transaction:
         self._check()
         return self._work.new_id()
 
+    @property
+    def tasks_written(self) -> Collection[Task]:
+        """The tasks that this commit adds or replaces, as far as it has come."""
+        return self._work.tasks.values()
+
+    @property
+    def conversations_written(self) -> Collection[Conversation]:
+        """The conversations that this commit adds, as far as it has come."""
+        return self._work.conversations
+
     # ------------------------------------------------------------------ reads: committed records only, before the first write
 
     async def conversation(self, conversation_id: int) -> Conversation | None:

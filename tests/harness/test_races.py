@@ -14,7 +14,6 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.tasks.definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
-from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.task import Completed
 from tests.support.controlled_storage import Moment
 from tests.support.harness_rig import Backend, Rig
@@ -30,7 +29,7 @@ class Race:
     """A task in which many write the same memo; `seen` is what each of them then read, over all lives of the process."""
 
     chance: random.Random
-    seen: list[Json] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list[str])
 
     async def run(self, runtime: TaskRuntime) -> None:
         await asyncio.gather(*(self.racer(runtime, number) for number in range(RACERS)))
@@ -39,13 +38,13 @@ class Race:
     async def racer(self, runtime: TaskRuntime, number: int) -> None:
         for _ in range(self.chance.randrange(6)):
             await asyncio.sleep(0)
-        self.seen += [await runtime.memo("winner", number), runtime.recall("winner")]
+        self.seen += [str(await runtime.memo("winner", number)), str(runtime.recall("winner"))]
 
     def extension(self) -> Extension:
         return Extension(name="race", tasks=(TaskDefinition(kind="race", phases={"go": self.run}),))
 
 
-async def raced(path: Path, seed: int, crash: tuple[int, Moment] | None, backend: Backend = "memory") -> tuple[Race, Json, bool]:
+async def raced(path: Path, seed: int, crash: tuple[int, Moment] | None, backend: Backend = "memory") -> tuple[Race, str, bool]:
     """A race, with a crash at a commit of its own if it comes to it, and the rest of it after that; the value the task ended with."""
     race = Race(random.Random(seed))
     rig = Rig(path, backend, extensions=(race.extension(),))
@@ -69,7 +68,7 @@ async def raced(path: Path, seed: int, crash: tuple[int, Moment] | None, backend
     (task,) = await rig.tasks()
     assert isinstance(task.outcome, Completed)
     await rig.close()
-    return race, task.outcome.value, has_crashed
+    return race, str(task.outcome.value), has_crashed
 
 
 async def settled(rig: Rig) -> None:
@@ -82,7 +81,7 @@ async def settled(rig: Rig) -> None:
 @pytest.mark.rule("PR-8", "TK-4", "FA-6")
 async def test_of_many_writers_of_a_memo_one_wins_for_all_of_them_whenever_the_process_dies(tmp_path: Path) -> None:
     crashes: set[tuple[int, Moment]] = set()
-    winners: set[Json] = set()
+    winners: set[str] = set()
     for seed in range(SEEDS):
         chance = random.Random(seed)
         crash = (chance.randrange(1, 5), chance.choice(MOMENTS))

@@ -37,8 +37,8 @@ def world(
     )
 
 
-def action_for(subject: Task, *others: Task, has_live_below: bool = False, **circumstances: Any) -> str | None:
-    return next_action(subject, world(subject, *others, **circumstances), has_live_below=has_live_below)
+def action_for(subject: Task, *others: Task, below: tuple[int, ...] = (), **circumstances: Any) -> str | None:
+    return next_action(subject, world(subject, *others, **circumstances), below=below)
 
 
 # -------------------------------------------------------------------------------------------------------------- one action
@@ -110,10 +110,17 @@ def test_failing_fast_aborts_the_others_after_the_first_outcome_that_is_not_comp
 @pytest.mark.parametrize("state", ["pending", "running", "waiting", "sleeping"])
 def test_a_marked_task_is_cancelled_first_then_waits_for_the_work_below_and_then_is_closed(state):
     marked = task(1, state, abort_at_ms=START_MS)
-    assert action_for(marked, invoked=(1,), has_live_below=True) == "cancel"
+    assert action_for(marked, task(2), invoked=(1,), below=(2,)) == "cancel"
     assert action_for(marked, invoked=(1,)) == "cancel"
-    assert action_for(marked, has_live_below=True) is None
+    assert action_for(marked, task(2), below=(2,)) is None
     assert action_for(marked) == "close_aborted"
+
+
+@pytest.mark.rule("TK-15", "TK-16")
+def test_a_marked_task_does_not_wait_for_background_work_below():
+    marked, beside = task(1, abort_at_ms=START_MS), task(2, background=True)
+    assert action_for(marked, beside, below=(2,)) == "close_aborted"
+    assert action_for(marked, beside, task(3), below=(2, 3)) is None
 
 
 @pytest.mark.rule("TK-8", "TK-15")
@@ -125,7 +132,8 @@ def test_a_marked_task_without_a_definition_is_closed_all_the_same():
 @pytest.mark.parametrize("abort_at_ms", [None, START_MS])
 def test_a_completing_task_settles_once_nothing_lives_below_and_its_handler_is_gone(abort_at_ms):
     completing = task(1, "completing", abort_at_ms=abort_at_ms)
-    assert action_for(completing, has_live_below=True) is None
+    assert action_for(completing, task(2), below=(2,)) is None
+    assert action_for(completing, task(2, background=True), below=(2,)) is None
     assert action_for(completing, invoked=(1,)) is None
     assert action_for(completing) == "settle"
 

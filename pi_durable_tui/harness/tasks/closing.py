@@ -6,12 +6,13 @@ from collections.abc import Callable
 
 from pi_durable_tui.harness.services import Report, ReportKind, Services
 from pi_durable_tui.harness.tasks.definition import Ending
-from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, Terminal, moved
+from pi_durable_tui.harness.tasks.table import TaskTable
+from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, moved
 from pi_durable_tui.session.transaction import Transaction
 
 
-async def close_task(services: Services, ending: Ending, still: Callable[[], Task | None]) -> None:
-    """End a task in one commit, with what its definition has to say about it.
+async def close_task(services: Services, table: TaskTable, ending: Ending, still: Callable[[], Task | None]) -> None:
+    """End a task in one commit, with what its definition has to say about it; with live work below it is completing (rule TK-14).
 
     Args:
         still: Asked on the line: the task as it is now, or None when it shall not be ended any more.
@@ -21,7 +22,7 @@ async def close_task(services: Services, ending: Ending, still: Callable[[], Tas
         task = still()
         if task is not None:
             outcome = await _outcome(services, transaction, task, ending)
-            transaction.put_task(moved(task, Terminal(outcome=outcome), at_ms=transaction.now_ms))
+            transaction.put_task(moved(task, table.ended(task, outcome, transaction), at_ms=transaction.now_ms))
 
     await services.session.commit(callback, priority="outcome")
 

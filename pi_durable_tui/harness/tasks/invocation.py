@@ -120,7 +120,7 @@ class Invocations:
             return now if now is not None and isinstance(now.state, Running) and now.abort_at_ms is None else None
 
         try:
-            await close_task(self._services, Ending(why="fault", message=message), still)
+            await close_task(self._services, self._table, Ending(why="fault", message=message), still)
         except StorageRejected as refused:
             message = f"{message}; the end could not be stored: {refused.message}"
         except (SessionClosed, SessionFailed):

@@ -16,7 +16,8 @@ from pi_durable_tui.records.task import Completed, Completing, Outcome, Pending,
 
 ActionKind: TypeAlias = Literal["start", "exhaust", "resume", "abort_others", "cancel", "close_aborted", "settle"]
 """start: run the handler. exhaust: too many cut-offs, end it. resume: waiting or sleeping is over. abort_others: fail-fast.
-cancel: marked for abort while a handler runs. close_aborted: marked, nothing runs or lives below. settle: completing is over."""
+cancel: marked for abort while a handler runs. close_aborted: marked, nothing runs, and below lives background work at most.
+settle: completing is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +63,23 @@ def plan(world: World) -> Plan:
     below = live_children(world.tasks.values(), world.conversation_owners)
     actions: list[Action] = []
     for task_id in sorted(world.tasks):
-        kind = next_action(world.tasks[task_id], world, has_live_below=task_id in below)
+        kind = next_action(world.tasks[task_id], world, below=below.get(task_id, ()))
         if kind is not None:
             actions.append(Action(kind, task_id))
     sleeping = [task.state.until for task in world.tasks.values() if isinstance(task.state, Sleeping) and task.state.until is not None]
     return Plan(tuple(actions), min((until for until in sleeping if until > world.now_ms), default=None))
 
 
-def next_action(task: Task, world: World, *, has_live_below: bool) -> ActionKind | None:
-    """The one thing to do about a task now; None: nothing."""
+def next_action(task: Task, world: World, *, below: Collection[int]) -> ActionKind | None:
+    """The one thing to do about a task now; None: nothing.
+
+    Args:
+        below: Ids of its live children.
+    """
     if isinstance(task.state, Completing):
-        return None if has_live_below or task.id in world.invoked else "settle"
+        return None if below or task.id in world.invoked else "settle"
     if task.abort_at_ms is not None:
-        return _next_of_marked(task, world, has_live_below=has_live_below)
+        return _next_of_marked(task, world, below)
     match task.state:
         case Pending():
             return _next_of_pending(task, world)
@@ -88,10 +93,11 @@ def next_action(task: Task, world: World, *, has_live_below: bool) -> ActionKind
             assert_never(never)
 
 
-def _next_of_marked(task: Task, world: World, *, has_live_below: bool) -> ActionKind | None:
+def _next_of_marked(task: Task, world: World, below: Collection[int]) -> ActionKind | None:
     if task.id in world.invoked:
         return "cancel"
-    return None if has_live_below else "close_aborted"
+    is_held_up = any(not world.tasks[child].background for child in below)  # an abort passes over background work (rule TK-16)
+    return None if is_held_up else "close_aborted"
 
 
 def _next_of_pending(task: Task, world: World) -> ActionKind | None:

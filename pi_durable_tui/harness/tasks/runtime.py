@@ -13,10 +13,9 @@ import msgspec
 
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.tasks.definition import Advance, End, Move, Sleep, Wait
-from pi_durable_tui.harness.tasks.ownership import live_children
 from pi_durable_tui.records.commit import Priority
 from pi_durable_tui.records.json import Json, JsonObject, strict
-from pi_durable_tui.records.task import Checkpoint, Completing, Outcome, Running, Sleeping, Task, TaskState, Terminal, Waiting, WaitPolicy, moved
+from pi_durable_tui.records.task import Checkpoint, Outcome, Running, Sleeping, Task, TaskState, Waiting, WaitPolicy, moved
 
 if TYPE_CHECKING:
     from pi_durable_tui.harness.services import Services
@@ -86,9 +85,10 @@ class TaskRuntime:
             if not self._alive or task.abort_at_ms is not None or not isinstance(task.state, Running):
                 raise Fenced
             move = await write(transaction, task)
+            if isinstance(move, Wait):
+                await self._table.load_outcomes(self.services.session.storage, move.on)
             if move is not None:
-                state = self._state_after(task, move)
-                transaction.put_task(moved(task, state, at_ms=transaction.now_ms))
+                transaction.put_task(moved(task, self._state_after(task, move, transaction), at_ms=transaction.now_ms))
 
         await self.services.session.commit(callback, priority=priority)
 
@@ -157,7 +157,7 @@ class TaskRuntime:
 
         await self.commit(write)
 
-    def _state_after(self, task: Task, move: Move) -> TaskState:
+    def _state_after(self, task: Task, move: Move, transaction: Transaction) -> TaskState:
         match move:
             case Advance():
                 return Running(checkpoint=move.checkpoint)
@@ -166,7 +166,6 @@ class TaskRuntime:
             case Sleep():
                 return Sleeping(checkpoint=move.checkpoint, until=move.until_ms)
             case End():
-                below = live_children(self._table.tasks.values(), self._table.conversation_owners)
-                return Completing(outcome=move.outcome) if task.id in below else Terminal(outcome=move.outcome)
+                return self._table.ended(task, move.outcome, transaction)
             case _ as never:
                 assert_never(never)

@@ -113,7 +113,7 @@ class Scheduler:
                 case "exhaust":
                     await self._exhaust(action)
                 case "close_aborted":
-                    await close_task(self._services, Ending(why="aborted"), lambda: self._still(action))
+                    await close_task(self._services, self._table, Ending(why="aborted"), lambda: self._still(action))
         except StorageRejected as refused:
             report(self._services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(action.task_id))
             self._arm(self._services.clock.now_ms() + REFUSED_AGAIN_MS)
@@ -125,7 +125,7 @@ class Scheduler:
         if task is None:
             return None
         below = live_children(world.tasks.values(), world.conversation_owners)
-        return task if next_action(task, world, has_live_below=task.id in below) == action.kind else None
+        return task if next_action(task, world, below=below.get(task.id, ())) == action.kind else None
 
     # ------------------------------------------------------------------------------------------------------------- actions
 
@@ -175,7 +175,7 @@ class Scheduler:
         task = self._table.tasks[action.task_id]
         definition = self._services.registry.task(task.kind)
         ending = Ending(why="restart_limit", message=f"it was cut off {task.restarts} times in a row")
-        await close_task(self._services, ending, lambda: self._still(action))
+        await close_task(self._services, self._table, ending, lambda: self._still(action))
         kind = definition.limit_report if definition is not None else "task_faulted"
         message = f"Task {task.id} ({task.kind}) was cut off {task.restarts} times in a row and is not run again."
         report(self._services, kind, "restart_limit", message, task)

@@ -5,8 +5,12 @@ It only mirrors: every change comes in as a commit, in order, before the next co
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from pi_durable_tui.harness.tasks.ownership import live_children
 from pi_durable_tui.records.commit import Commit
-from pi_durable_tui.records.task import Outcome, Task, Terminal, Waiting
+from pi_durable_tui.records.task import Completing, Outcome, Task, Terminal, Waiting
+from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.storage.port import Storage
 
 LIVE_STATUSES = ("pending", "running", "waiting", "sleeping", "completing")
@@ -37,10 +41,20 @@ class TaskTable:
         if conversation is not None and conversation.owner is not None:
             self.conversation_owners[conversation.id] = conversation.owner
         if isinstance(task.state, Waiting):
-            for task_id in task.state.on:
-                ended = None if task_id in self.tasks else await storage.task(task_id)
-                if ended is not None and ended.outcome is not None:
-                    self.outcomes[task_id] = ended.outcome
+            await self.load_outcomes(storage, task.state.on)
+
+    async def load_outcomes(self, storage: Storage, task_ids: Iterable[int]) -> None:
+        """Read how those of the tasks ended that have ended. They are kept while a live task waits for them."""
+        for task_id in task_ids:
+            ended = None if task_id in self.tasks else await storage.task(task_id)
+            if ended is not None and ended.outcome is not None:
+                self.outcomes[task_id] = ended.outcome
+
+    def ended(self, task: Task, outcome: Outcome, transaction: Transaction) -> Completing | Terminal:
+        """The state of a task that ends in this commit: completing when work below it lives once the commit is stored (rule TK-14)."""
+        tasks = self.tasks | {written.id: written for written in transaction.tasks_written}
+        owners = self.conversation_owners | {made.id: made.owner for made in transaction.conversations_written if made.owner is not None}
+        return Completing(outcome=outcome) if task.id in live_children(tasks.values(), owners) else Terminal(outcome=outcome)
 
     def adopt(self, commit: Commit) -> None:
         """Take over what a commit changed."""
