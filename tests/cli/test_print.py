@@ -230,6 +230,7 @@ def test_a_signal_hands_the_work_back_without_a_restart_and_names_the_way_back(d
 @pytest.mark.rule("CASE-A3", "CL-3")
 def test_a_chat_that_runs_elsewhere_is_refused_with_the_process_and_read_all_the_same(desk: Desk) -> None:
     process = _start_tool(desk)
+    process.send_signal(signal.SIGSTOP)  # so that it stays where it is, however long the rest takes
     try:
         log = desk.run("log")
         inspected = desk.run("inspect", "1.1")
