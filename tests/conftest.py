@@ -46,7 +46,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how the run can be had again, also where the header was not printed."""
+    """Say how the run can be had again, also where the header was not printed, and what tests tell in numbers (property "told")."""
+    for report in [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]:
+        for name, value in getattr(report, "user_properties", ()) if report.when == "call" else ():
+            if name == "told":
+                terminalreporter.write_line(str(value))
     seed = getattr(config.option, "randomly_seed", None)
     terminalreporter.write_line(f"seed: --randomly-seed={seed}, hypothesis profile: {settings.get_current_profile_name()}")
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.records.commit import Batch
-from pi_durable_tui.records.submission import Done
 from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.storage.port import Metadata, Storage
 from tests.support.controlled_storage import Moment
 from tests.support.crash_oracle import faults
 from tests.support.crash_scenario import Crash, History
@@ -22,32 +21,24 @@ from tests.support.harness_rig import Backend
 from tests.support.storage_records import dump
 from tests.support.strict_provider import violations
 
+T = TypeVar("T")
+
 UNSAFE = ("c2", "c3")
 MOST_REQUESTS = 5  # one fails, two rounds of tools, the steered end, the follow-up
 MOMENTS: tuple[Moment, ...] = ("before", "stored")
 
 
-@dataclass(frozen=True, slots=True)
-class State:
-    """All that a store holds, and what the oracle says of it."""
+def looked(history: History, look: Callable[[Storage], Awaitable[T]]) -> T:
+    """What `look` sees in the store as it is now."""
 
-    content: dict[str, Any]
-    faults: list[str]
-
-
-def state_of(history: History) -> State:
-    """What is in the store now."""
-
-    async def look() -> State:
+    async def open_and_look() -> T:
         storage = await history.open_store(ManualClock(history.now_ms))
         try:
-            world = history.world
-            found = await faults(storage, effects=world.effects, unsafe=UNSAFE, acknowledged=world.acknowledged.values())
-            return State(await dump(storage), found)
+            return await look(storage)
         finally:
             await storage.close()
 
-    return asyncio.run(look())
+    return asyncio.run(open_and_look())
 
 
 def replayed(batches: list[Batch]) -> dict[str, Any]:
@@ -64,16 +55,20 @@ def replayed(batches: list[Batch]) -> dict[str, Any]:
 
 def judged(history: History, *, may_give_up: bool = False) -> list[str]:
     """All that is wrong with a history that came to its end; opening it once more must change nothing."""
-    state = state_of(history)
-    found = state.faults
-    found += [violation for request in history.world.requests for violation in violations(request.messages)]
-    submissions = state.content["submissions"]
-    if [type(one.state) for one in submissions] != [Done] * 3 and not may_give_up:
-        found.append(f"not all are answered: {[one.state for one in submissions]}")
-    if state.content["counters"].next_seq != len(history.batches) + 1:
-        found.append(f"{len(history.batches)} commits were stored, the counter says {state.content['counters']}")
+    world = history.world
+
+    async def look(storage: Storage) -> tuple[list[str], Metadata, list[str]]:
+        found = await faults(storage, effects=world.effects, unsafe=UNSAFE, acknowledged=world.acknowledged.values())
+        return found, await storage.metadata(), [one.status for one in (await storage.submissions()).items]
+
+    found, counters, statuses = seen = looked(history, look)
+    found += [violation for request in world.requests for violation in violations(request.messages)]
+    if statuses != ["done"] * 3 and not may_give_up:
+        found.append(f"not all are answered: {statuses}")
+    if counters.next_seq != len(history.batches) + 1:
+        found.append(f"{len(history.batches)} commits were stored, the counter says {counters}")
     history.live()
-    if state_of(history) != state:
+    if looked(history, look) != seen:
         found.append("another opening changed something")
     return found
 
@@ -104,7 +99,9 @@ def test_the_scenario_without_a_crash_holds_all_that_it_promises(tmp_path: Path)
 @pytest.mark.rule("PR-1", "PR-2", "PR-6", "PR-9", "PR-10", "PR-21", "CASE-A1", "CASE-A2", "CASE-A5", "FB-43")
 @pytest.mark.parametrize("backend", ["memory", "sqlite"])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_a_crash_at_any_commit_leaves_a_prefix_and_the_next_life_finishes_the_work(tmp_path: Path, backend: Backend, moment: Moment) -> None:
+def test_a_crash_at_any_commit_leaves_a_prefix_and_the_next_life_finishes_the_work(
+    tmp_path: Path, backend: Backend, moment: Moment, tell: Callable[[str], None]
+) -> None:
     whole = clean(tmp_path).batches
     found: list[str] = []
     for commit in range(1, len(whole) + 1):
@@ -113,7 +110,7 @@ def test_a_crash_at_any_commit_leaves_a_prefix_and_the_next_life_finishes_the_wo
         stored = commit - (moment == "before")
         if history.batches != whole[:stored]:
             found.append(f"{commit}: what was stored is not what a clean life stores")
-        if state_of(history).content != replayed(history.batches):
+        if looked(history, dump) != replayed(history.batches):
             found.append(f"{commit}: the store is not the state after {stored} commits")
         if history.world.newest_seen > stored:
             found.append(f"{commit}: commit {history.world.newest_seen} was shown, {stored} are stored")
@@ -121,13 +118,13 @@ def test_a_crash_at_any_commit_leaves_a_prefix_and_the_next_life_finishes_the_wo
         found += [f"{commit}: {fault}" for fault in judged(history)]
         if len(history.world.requests) > MOST_REQUESTS + 1:
             found.append(f"{commit}: {len(history.world.requests)} requests were sent, {MOST_REQUESTS} without a crash")
-    print(f"{len(whole)} commits of the core scenario, crash {moment}, {backend}")
+    tell(f"{len(whole)} commits of the core scenario, crash {moment}, {backend}")
     assert found == []
 
 
 @pytest.mark.slow
 @pytest.mark.rule("PR-1", "PR-6", "PR-10", "CASE-A5")
-def test_a_second_crash_in_the_recovery_from_any_first_one_changes_nothing_of_that(tmp_path: Path, seed: int) -> None:
+def test_a_second_crash_in_the_recovery_from_any_first_one_changes_nothing_of_that(tmp_path: Path, seed: int, tell: Callable[[str], None]) -> None:
     chance = random.Random(seed)
     found: list[str] = []
     crashes = 0
@@ -138,14 +135,14 @@ def test_a_second_crash_in_the_recovery_from_any_first_one_changes_nothing_of_th
         crashes += 1 + (not history.live(second))
         assert history.live()
         found += [f"{first}, then {second}: {fault}" for fault in judged(history)]
-    print(f"{crashes} crashes, seed {seed}")
+    tell(f"{crashes} crashes, seed {seed}")
     assert found == []
 
 
 @pytest.mark.slow
 @pytest.mark.rule("PR-1", "PR-6", "PR-10", "CASE-A5")
 @pytest.mark.parametrize("first", [(8, "stored"), (24, "stored"), (37, "before")])
-def test_a_second_crash_at_every_commit_of_a_recovery_changes_nothing_of_that(tmp_path: Path, first: Crash) -> None:
+def test_a_second_crash_at_every_commit_of_a_recovery_changes_nothing_of_that(tmp_path: Path, first: Crash, tell: Callable[[str], None]) -> None:
     found: list[str] = []
     commit = 0
     came_to_end = False
@@ -158,13 +155,13 @@ def test_a_second_crash_at_every_commit_of_a_recovery_changes_nothing_of_that(tm
             if not came_to_end:
                 assert history.live()
             found += [f"{first}, then {(commit, moment)}: {fault}" for fault in judged(history)]
-    print(f"{2 * commit - 2} second crashes after {first}")
+    tell(f"{2 * commit - 2} second crashes after {first}")
     assert found == []
 
 
 @pytest.mark.slow
 @pytest.mark.rule("PR-1", "PR-6", "PR-10", "PR-11", "CASE-A5")
-def test_many_crashes_in_one_session_end_with_everything_settled(tmp_path: Path, seed: int) -> None:
+def test_many_crashes_in_one_session_end_with_everything_settled(tmp_path: Path, seed: int, tell: Callable[[str], None]) -> None:
     chance = random.Random(seed)
     found: list[str] = []
     crashes = 0
@@ -175,5 +172,5 @@ def test_many_crashes_in_one_session_end_with_everything_settled(tmp_path: Path,
             crashes += not history.live(point)
         assert history.live()
         found += [f"{number} {points}: {fault}" for fault in judged(history, may_give_up=True)]
-    print(f"{crashes} crashes in 40 sessions, seed {seed}")
+    tell(f"{crashes} crashes in 40 sessions, seed {seed}")
     assert found == []

@@ -15,19 +15,24 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 import pytest
 
 from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.errors import EnvironmentFailure, NotFound
+from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
+from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.cli_runs import ROOT, Desk, new_desk
 from tests.support.crash_oracle import faults
 from tests.support.journey_forks import ANSWER, COMMANDS, MODEL
+
+T = TypeVar("T")
 
 KILLS = int(os.environ.get("PIDURABLE_TEST_KILLS", "200"))
 SHARDS = 4
@@ -105,38 +110,56 @@ def store_of(desk: Desk) -> Path | None:
     return next(desk.data.glob("*/session.sqlite"), None)
 
 
-def newest_stored(path: Path) -> int:
-    """The newest commit in the store, which must be sound."""
+def looked(desk: Desk, look: Callable[[Storage], Awaitable[T]]) -> T | None:
+    """What `look` sees in the store, which must be sound; None while there is none, or none that was ever written."""
+
+    async def open_and_look(path: Path) -> T:
+        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
+        try:
+            return await look(storage)
+        finally:
+            await storage.close()
+
+    path = store_of(desk)
+    if path is None:
+        return None
+    try:
+        seen = asyncio.run(open_and_look(path))
+    except (NotFound, EnvironmentFailure):  # killed while it was being made: nothing was acknowledged, and the next writer makes it whole
+        return None
     connection = apsw.Connection(f"file:{path}?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         assert list(connection.execute("PRAGMA integrity_check")) == [("ok",)]
     finally:
         connection.close()
+    return seen
 
-    async def look() -> int:
-        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
-        try:
-            return (await storage.metadata()).next_seq - 1
-        finally:
-            await storage.close()
 
-    return asyncio.run(look())
+async def newest(storage: Storage) -> int:
+    """The newest commit in the store."""
+    return (await storage.metadata()).next_seq - 1
+
+
+async def has_input(storage: Storage) -> bool:
+    """Whether an input is in the store."""
+    return bool((await storage.submissions(limit=1)).items)
+
+
+async def traces(storage: Storage) -> Counter[str]:
+    """What kills have left in the transcript."""
+    entries = [stored.entry.message for chat in (await storage.conversations()).items for stored in (await storage.entries(chat.id)).items]
+    return Counter(
+        "answers cut off" if isinstance(message, AssistantMessage) else "calls in doubt"
+        for message in entries
+        if (isinstance(message, AssistantMessage) and message.stop_reason == "aborted") or (isinstance(message, ToolResultMessage) and message.is_error)
+    )
 
 
 def judged(desk: Desk) -> list[str]:
     """What the oracle says of the finished session."""
-    path = store_of(desk)
-    assert path is not None
     effects = [(call, what) for call, what in (line.split() for line in lines(desk, "effects"))]
-
-    async def look() -> list[str]:
-        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
-        try:
-            return await faults(storage, effects=[*effects, ("c2", "end")], unsafe=COMMANDS)
-        finally:
-            await storage.close()
-
-    return asyncio.run(look())
+    found = looked(desk, lambda storage: faults(storage, effects=[*effects, ("c2", "end")], unsafe=COMMANDS))
+    return ["there is no store"] if found is None else found
 
 
 def wait_for_moment(chance: random.Random, desk: Desk, pid: int) -> str:
@@ -173,8 +196,7 @@ def kill_once(forks: Forks, desk: Desk, chance: random.Random, tally: Tally, arg
         return
     tally.kills += 1
     tally.moments[moment] += 1
-    path = store_of(desk)
-    stored = newest_stored(path) if path is not None and path.stat().st_size else 0
+    stored = looked(desk, newest) or 0
     if newest_acknowledged(desk) > stored:
         tally.found.append(f"session {tally.sessions}: commit {newest_acknowledged(desk)} was acknowledged, {stored} are stored")
     if newest_shown(desk) > stored:
@@ -184,42 +206,29 @@ def kill_once(forks: Forks, desk: Desk, chance: random.Random, tally: Tally, arg
 def finish(forks: Forks, desk: Desk, tally: Tally) -> None:
     """End the run as a person would, and judge it."""
     code = forks.wait(forks.start(desk, *AGAIN))
-    if code == 2 and not is_submitted(desk):  # nothing was acknowledged before the kill: there is nothing to continue
+    if code == 2 and not looked(desk, has_input):  # nothing was acknowledged before the kill: there is nothing to continue
         code = forks.wait(forks.start(desk, *FIRST, PROMPT))
     name = f"session {tally.sessions}"
     if (code, lines(desk, "stdout")) != (0, [ANSWER]):
         tally.found.append(f"{name}: it ended with {code}, {lines(desk, 'stdout')}, {lines(desk, 'stderr')}")
         return
     tally.found += [f"{name}: {fault}" for fault in judged(desk)]
+    tally.moments += looked(desk, traces) or Counter()
     tally.found += [f"{name}: the model was asked what a provider refuses: {line}" for line in lines(desk, "requests") if line != "valid"]
-    if (desk.work / "notes.txt").read_text() != "written by c2\n":
+    if lines(desk, "work/notes.txt") != ["written by c2"]:
         tally.found.append(f"{name}: the file was not written")
-
-
-def is_submitted(desk: Desk) -> bool:
-    """Whether an input is in the store."""
-    path = store_of(desk)
-    if path is None or not path.stat().st_size:
-        return False
-
-    async def look() -> bool:
-        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
-        try:
-            return bool((await storage.submissions(limit=1)).items)
-        finally:
-            await storage.close()
-
-    return asyncio.run(look())
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.rule("PR-1", "PR-2", "PR-5", "PR-6", "PR-10", "CASE-A1", "CASE-A5", "FB-4", "FB-43")
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_runs_that_are_killed_at_random_moments_lose_nothing_do_nothing_twice_and_end(tmp_path: Path, forks: Forks, seed: int, shard: int) -> None:
+def test_runs_that_are_killed_at_random_moments_lose_nothing_do_nothing_twice_and_end(
+    tmp_path: Path, forks: Forks, seed: int, shard: int, tell: Callable[[str], None]
+) -> None:
     chance = random.Random(seed * SHARDS + shard)
     tally = Tally()
-    while tally.kills < KILLS / SHARDS:
+    while tally.kills < KILLS / SHARDS and len(tally.found) < 5:
         root = tmp_path / f"{tally.sessions}"
         root.mkdir()
         desk = new_desk(root)
@@ -228,9 +237,11 @@ def test_runs_that_are_killed_at_random_moments_lose_nothing_do_nothing_twice_an
         as_json = ("--mode", "json") if chance.random() < 0.5 else ()
         kill_once(forks, desk, chance, tally, (*FIRST, *as_json, PROMPT))
         for _ in range(chance.randint(0, 2)):
-            if is_submitted(desk):
+            if looked(desk, has_input):
                 kill_once(forks, desk, chance, tally, (*AGAIN, *as_json))
         finish(forks, desk, tally)
         tally.sessions += 1
-    print(f"shard {shard} of {SHARDS}, seed {seed}: {tally.kills} kills {dict(tally.moments)} in {tally.sessions} sessions, {tally.ends} runs ended before")
+    tell(f"shard {shard} of {SHARDS}, seed {seed}: {tally.kills} kills {dict(tally.moments)} in {tally.sessions} sessions, {tally.ends} runs ended before")
     assert tally.found == []
+    if KILLS >= 200:  # else a kill between intent and effect, and one in mid-answer, may not have happened at all
+        assert min(tally.moments[what] for what in ("at a time", "near a commit", "answers cut off", "calls in doubt")) > 0

@@ -28,7 +28,7 @@ async def faults(storage: Storage, *, effects: Effects = (), unsafe: Iterable[st
     Args:
         storage: Open for reading.
         effects: The log of effects outside of the store.
-        unsafe: The ids of the calls that may have an effect at most once.
+        unsafe: The ids of the calls that may have an effect at most once, and that fail only by a kill.
         acknowledged: The submissions that somebody was told of.
     """
     found = [f"task {task.id} lives: {task.state}" for task in (await storage.tasks(limit=1_000)).items if task.is_live]
@@ -79,15 +79,15 @@ def _call_faults(entries: Sequence[StoredEntry]) -> list[str]:
 
 
 def _effect_faults(entries: Sequence[StoredEntry], effects: Effects, unsafe: set[str]) -> list[str]:
-    """The side-effect law: an unsafe call starts at most once, a result that says so has happened, an unknown end says so."""
+    """The side-effect law: an unsafe call starts at most once, what is told as done was done, an unknown end says so."""
     starts, ends = (Counter(call_id for call_id, what in effects if what == wanted) for wanted in ("start", "end"))
     results: Mapping[str, ToolResultMessage] = {message.tool_call_id: message for message in _messages(entries) if isinstance(message, ToolResultMessage)}
     found = [f"call {call_id} started {starts[call_id]} times" for call_id in unsafe if starts[call_id] > 1]
     for call_id, result in results.items():
         if not result.is_error and not ends[call_id] and effects:
             found.append(f"call {call_id} is told as done and was not")
-        if result.is_error and starts[call_id] and "interrupted" not in result.text:
-            found.append(f"the end of call {call_id} is unknown, and its result does not say so: {result.text!r}")
+        if result.is_error and call_id in unsafe and "interrupted" not in result.text:
+            found.append(f"call {call_id} cannot fail but by a kill, and its result does not say so: {result.text!r}")
     return found
 
 

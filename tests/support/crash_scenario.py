@@ -166,23 +166,26 @@ class History:
         raise AssertionError("this life neither crashed nor ended")
 
     async def _life(self, storage: ControlledStorage, clock: ManualClock) -> None:
+        is_working = asyncio.Event()
+        if self.world.effects:
+            is_working.set()
         harness = await Harness.open(
             storage,
             models=Provider(self.world, clock),
             clock=clock,
             entropy=SeededEntropy(1),
             environment=lambda _id, agent: Folder(agent.cwd),
-            tools=_tools(self.world, storage, clock),
+            tools=_tools(self.world, storage, clock, is_working),
         )
 
         def see(commit: Commit) -> None:
             self.world.newest_seen = commit.seq
 
         harness.session.subscribe(see)
-        await self._work(harness)
+        await self._work(harness, is_working)
         await harness.close()
 
-    async def _work(self, harness: Harness) -> None:
+    async def _work(self, harness: Harness, is_working: asyncio.Event) -> None:
         """What a person does: open the chat, go on, hand in what is not acknowledged yet, wait for the end."""
         chats = await harness.chats()
         if chats:
@@ -191,26 +194,29 @@ class History:
             chat = await harness.create_conversation(Agent(model="test/model", approval="all", cwd="work"))
         await harness.resume()
         await self._hand_in(chat, FIRST, "followUp")
-        while not self.world.effects:
-            await asyncio.sleep(0)
+        waits = [asyncio.ensure_future(is_working.wait()), asyncio.ensure_future(chat.settled(self.world.acknowledged[FIRST]))]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)  # a run that was cut off too often ends before it has worked
+        for wait in waits:
+            wait.cancel()
         await self._hand_in(chat, STEER, "steer")
         await self._hand_in(chat, FOLLOW, "followUp")
-        for submission_id in list(self.world.acknowledged.values()):
-            await chat.settled(submission_id)
         await chat.idle()
+        for submission_id in self.world.acknowledged.values():
+            await chat.withdraw(submission_id)  # what waits behind a run that was given up
 
     async def _hand_in(self, chat: Conversation, text: str, mode: SubmitMode) -> None:
         if text not in self.world.acknowledged:
             self.world.acknowledged[text] = (await chat.submit(text, mode=mode, request_id=text)).id
 
 
-def _tools(world: World, storage: ControlledStorage, clock: ManualClock) -> list[Tool]:
+def _tools(world: World, storage: ControlledStorage, clock: ManualClock, is_working: asyncio.Event) -> list[Tool]:
     """`touch` must not run twice, `look` may. A tool of a dead process does nothing more."""
 
     async def act(call: str, what: str) -> None:
         if storage.crashed.is_set():
             await asyncio.Event().wait()
         world.effects.append((call, what))
+        is_working.set()
 
     async def execute(arguments: Arguments, context: ToolContext) -> ToolResult:
         await act(arguments.call, "start")

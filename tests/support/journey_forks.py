@@ -24,7 +24,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from pi_durable_tui.cli import chat, log, main, print as print_mode  # noqa: F401 - warmed
+from pi_durable_tui.cli import chat, log, main  # noqa: F401 - warmed
 from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, ToolCallDelta, UsageReport
 from pi_durable_tui.records.messages import ToolResultMessage, Usage
@@ -46,7 +46,7 @@ class Worker:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         _append(self._folder / "requests", "; ".join(violations(request.messages)) or "valid")
         for event in self._answer(sum(isinstance(message, ToolResultMessage) for message in request.messages)):
-            await self._clock.sleep_ms(4)
+            await self._clock.sleep_ms(8)
             yield event
 
     async def info(self, model: str) -> ModelInfo:
@@ -57,7 +57,7 @@ class Worker:
     async def close(self) -> None: ...
 
     def _answer(self, results: int) -> list[ModelEvent]:
-        words = [TextDelta(f"n{number:03} ") for number in range(8)]
+        words = [TextDelta(f"n{number:03} ") for number in range(10)]
         used = UsageReport(Usage(input_tokens=100, output_tokens=10))
         match results:
             case 0:
@@ -65,11 +65,11 @@ class Worker:
             case 2:
                 return [*words, _command(0, "c3"), used, Finished("toolUse")]
             case _:
-                return [*words[:0], TextDelta(ANSWER), used, Finished("stop")]
+                return [TextDelta(ANSWER), used, Finished("stop")]
 
 
 def _command(key: int, call_id: str) -> ToolCallDelta:
-    return ToolCallDelta(key, call_id, "bash", json.dumps({"command": f'echo "{call_id} start" >> "$EFFECTS"; sleep 0.02; echo "{call_id} end" >> "$EFFECTS"'}))
+    return ToolCallDelta(key, call_id, "bash", json.dumps({"command": f"echo {call_id} start >> ../effects; sleep 0.05; echo {call_id} end >> ../effects"}))
 
 
 def _write(key: int, call_id: str) -> ToolCallDelta:
@@ -105,12 +105,12 @@ def _child(job: dict[str, Any]) -> int:
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.environ.clear()
-    os.environ.update(job["environ"], EFFECTS=str(folder / "effects"))
+    os.environ.update(job["environ"])
     os.chdir(job["cwd"])
     _watch_commits(folder)
     try:
         return main.run(job["arguments"])
-    except BaseException:
+    except BaseException:  # noqa: BLE001 - the test that reads stderr says what it was
         traceback.print_exc()
         return 99
     finally:
