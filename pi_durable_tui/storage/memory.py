@@ -22,6 +22,7 @@ from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.storage.admission import admit
 from pi_durable_tui.storage.changes import adopt, changes_of
 from pi_durable_tui.storage.contents import Contents
+from pi_durable_tui.storage.dump import Dump, check_empty, contents_of, dump_of
 from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
 from pi_durable_tui.storage.port import Metadata, Page
 from pi_durable_tui.storage.revision import BaseRevision, Revision, collected
@@ -157,6 +158,18 @@ class MemoryStorage:
                 found, base_seq = [], seq
             found.append(revision)
         return collected(base_seq, found) if found else None
+
+    async def export(self) -> Dump:
+        """See `storage.dump.Convertible`."""
+        return dump_of(self.contents)
+
+    async def restore(self, dump: Dump) -> None:
+        """See `storage.dump.Convertible`."""
+        if self.contents.owner is not self:
+            raise SessionFailed("the store was opened again or closed")
+        check_empty(self.contents.counters(), self.name)
+        self.contents = contents_of(dump)
+        self.contents.owner = self
 
     async def close(self) -> None:
         """Nothing more can be committed here; the contents may be opened by another storage."""

@@ -1,5 +1,7 @@
 """A process of its own that owns a store: `python -m tests.support.storage_child PATH VERB`. It says on stdout what it has done.
 
+A path that ends in .jsonl is a JSONL store, any other a SQLite file.
+
 hold: open, print "open", keep the store until stdin ends, close, print "closed".
 try: open and close; print "owner" or the refusal's words.
 follow: open read-only; at each line on stdin print all that is stored; at its end close.
@@ -15,7 +17,9 @@ from pathlib import Path
 from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.errors import StoreLocked
 from pi_durable_tui.records.commit import DocumentDelta
-from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
+from pi_durable_tui.storage.jsonl import open_jsonl
+from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.storage_records import base, batch, conversation, dump, entry
 
 
@@ -24,7 +28,13 @@ def say(text: object) -> None:
     sys.stdout.flush()
 
 
-async def commit_for_ever(storage: SqliteStorage) -> None:
+async def opened(path: Path, *, read_only: bool = False) -> Storage:
+    if path.suffix == ".jsonl":
+        return await open_jsonl(path, clock=SystemClock(), read_only=read_only)
+    return await open_sqlite(path, clock=SystemClock(), read_only=read_only)
+
+
+async def commit_for_ever(storage: Storage) -> None:
     next_id = (await storage.metadata()).next_id
     if next_id == 1:
         say(await storage.commit(batch(3, conversations=[conversation(1)], documents=[base(2, {"text": ""})])))
@@ -38,7 +48,7 @@ async def commit_for_ever(storage: SqliteStorage) -> None:
 
 
 async def follow(path: Path) -> None:
-    storage = await open_sqlite(path, clock=SystemClock(), read_only=True)
+    storage = await opened(path, read_only=True)
     while sys.stdin.readline():
         say(repr(await dump(storage)))
     await storage.close()
@@ -49,7 +59,7 @@ async def main(path: Path, verb: str) -> None:
         await follow(path)
         return
     try:
-        storage = await open_sqlite(path, clock=SystemClock())
+        storage = await opened(path)
     except StoreLocked as refusal:
         say(refusal.message)
         return
