@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict, SessionClosed
-from pi_durable_tui.harness import inbox as inboxes
 from pi_durable_tui.harness.events import AgentEvent
 from pi_durable_tui.harness.generation.pressure import begin_compaction
-from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, InboxItem, Live
+from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, Live
 from pi_durable_tui.harness.observation import Frame, read_view, watch_events, watch_view
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
@@ -21,11 +19,11 @@ from pi_durable_tui.harness.tasks.ownership import subtree
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.codec import encode, from_json
+from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.messages import Content, Text
-from pi_durable_tui.records.submission import Mode, Queued, Submission
+from pi_durable_tui.records.submission import Mode, Queued, Submission, content_digest
 from pi_durable_tui.records.task import Completed, Completing, Sleeping, Terminal, moved
 from pi_durable_tui.session.transaction import Transaction
 
@@ -87,21 +85,13 @@ class Conversation:
                 state=Queued(),
                 request_id=request_id,
             )
-            return self._queue(desk, submission)
+            handed_in = desk.hand_in(submission, self._services.settings)
+            desk.put_back()
+            return handed_in
 
         submission = await self._session.commit(write)
         self._start()
         return submission
-
-    def _queue(self, desk: Desk, submission: Submission) -> Submission:
-        desk.submissions[submission.id] = submission
-        desk.transaction.put_submission(submission)
-        item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms)
-        desk.inbox = inboxes.with_item(desk.inbox, item)
-        if desk.live.run is None:
-            desk.start_if_due(self._services.settings)
-        desk.put_back()
-        return desk.submissions[submission.id]
 
     async def settled(self, submission_id: int) -> Submission:
         """Wait until a submission is done or unanswered, and return it. Cancelling ends only the wait (rule SE-8).
@@ -174,6 +164,31 @@ class Conversation:
         await self.idle()
         await self._until(stopped)
         return withdrawn
+
+    async def abort_task(self, task_id: int) -> bool:
+        """Stop one task of this conversation and all work below it, durably; the rest goes on (rules TK-15, TU-8).
+
+        Returns:
+            True once it has ended; False when there was no such live task.
+        """
+
+        async def write(transaction: Transaction) -> bool:
+            task = self._table.tasks.get(task_id)
+            if task is None or task.conversation_id != self.id:
+                return False
+            for below in subtree((task_id,), self._table.tasks, self._table.conversation_owners, background=True):
+                marked = self._table.tasks[below]
+                if marked.abort_at_ms is None:
+                    transaction.put_task(msgspec.structs.replace(marked, abort_at_ms=transaction.now_ms))
+            return True
+
+        async def look() -> bool | None:
+            return None if task_id in self._table.tasks else True
+
+        if not await self._session.commit(write):
+            return False
+        self._start()
+        return await self._until(look)
 
     async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
         """Answer an open question; the answer is stored with who and when before anything follows from it (rule TU-19).
@@ -287,9 +302,3 @@ class Conversation:
                 if await anext(watch, None) is None:
                     raise SessionClosed("What was waited for")
         return found
-
-
-def content_digest(mode: Mode, content: Sequence[Content]) -> str:
-    """What tells two submissions apart: the mode and the content (rule SU-2)."""
-    text = encode([mode, *(encode(part) for part in content)])
-    return hashlib.sha256(text.encode()).hexdigest()

@@ -26,6 +26,7 @@ from pi_durable_tui.harness.registry import Extension, Registry
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.settings import Settings
+from pi_durable_tui.harness.subagent import phases as subagent
 from pi_durable_tui.harness.tasks.recovery import handed_back
 from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
@@ -91,7 +92,9 @@ class Harness:
             environment=environment,
             report=reporter or (lambda _report: None),
         )
-        registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, compaction.DEFINITION)))
+        registry.install(
+            Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, compaction.DEFINITION, subagent.DEFINITION))
+        )
         for extension in extensions:
             registry.install(extension)
         table = TaskTable()

@@ -71,6 +71,8 @@ class ToolSlot(Record, frozen=True):
     output_dropped_chars: int = 0  # cut from the front of `output`
     question: int | None = None
     question_details: JsonObject | None = None
+    subagent: int | None = None  # the task of the subagent that does the work
+    conversation: int | None = None  # and its conversation
 
 
 class Failure(Record, frozen=True):

@@ -173,6 +173,60 @@ class ToolResult:
     usage: Usage | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delegation:
+    """Work for a subagent: a conversation of its own with at most the rights of the one that asks (rules TO-7, SA-14).
+
+    Attributes:
+        name: What to call it on the screen and in its report.
+        model: None: the asking conversation's.
+        tools: Names; None: all of the asking conversation's. Tools that delegate are never among them.
+        background: The call returns at once, and the answer comes later as a message.
+    """
+
+    name: str
+    prompt: str
+    instructions: str = ""
+    model: str | None = None
+    tools: tuple[str, ...] | None = None
+    background: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Wait for a subagent that runs in the background; `task_id` as its start told it."""
+
+    task_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubagentInfo:
+    """A subagent of a conversation. `said` is the end of what it said last."""
+
+    task_id: int
+    conversation_id: int
+    name: str
+    is_running: bool
+    background: bool
+    said: str
+
+
+class Subagents(Protocol):
+    """The subagents of the conversation that calls."""
+
+    async def list(self) -> tuple[SubagentInfo, ...]:
+        """Those that run, and those that ended, by id."""
+        ...
+
+    async def message(self, task_id: int, text: str) -> bool:
+        """Let a running one hear `text` after its current tool round; False when it does not run."""
+        ...
+
+    async def stop(self, task_id: int) -> bool:
+        """Stop a running one, durably; False when it does not run."""
+        ...
+
+
 class Environment(Protocol):
     """The files and processes that the tools of one conversation act on. `tools/environment.py` is the real one."""
 
@@ -192,6 +246,7 @@ class ToolContext:
         prepared: What `prepare` returned and the intent stored; None for tools without it.
         started: Stores facts about what was started (pid, start time, boot id) beside the intent; returns once they are stored.
         call_id: Unique per call, stable over a re-run; safe in file names.
+        subagents: The subagents of the conversation.
     """
 
     environment: Environment
@@ -199,6 +254,7 @@ class ToolContext:
     prepared: Json
     started: Callable[[JsonObject], Awaitable[None]]
     call_id: str
+    subagents: Subagents
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,7 +271,8 @@ class Tool:
 
     Attributes:
         arguments: A msgspec Struct type; its JSON schema is what the model is told, and it validates the arguments.
-        execute: (arguments, context) -> result. Cancellation means abort: it must leave no process behind.
+        execute: (arguments, context) -> result. Cancellation means abort: it must leave no process behind. None: it delegates.
+        delegate: (arguments) -> work for a subagent, which the harness starts and waits for. None: it executes.
         title: (arguments) -> one line that says what the call does, for the screen and for approval.
         access: What approval modes look at: read, edit or command.
         replay: Whether an interrupted call may run again by itself (rules TO-2, TO-8).
@@ -229,8 +286,9 @@ class Tool:
     name: str
     description: str
     arguments: type[Any]
-    execute: Callable[[Any, ToolContext], Awaitable[ToolResult]]
     title: Callable[[Any], str]
+    execute: Callable[[Any, ToolContext], Awaitable[ToolResult]] | None = None
+    delegate: Callable[[Any], Delegation | Join] | None = None
     access: Access = "command"
     replay: Replay = "unsafe"
     sequential: bool = False

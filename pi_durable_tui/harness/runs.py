@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pi_durable_tui.harness.inbox import Boundary, take
-from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, Live, Run
+from pi_durable_tui.harness.inbox import Boundary, take, with_item
+from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, InboxItem, Live, Run
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import RESET, USER, Entry
@@ -75,6 +75,16 @@ class Desk:
         self.transaction.put_submission(submission)
 
     # --------------------------------------------------------------------------------------------------------- placing
+
+    def hand_in(self, submission: Submission, settings: Settings) -> Submission:
+        """Queue a new submission; in an idle conversation place what is due and begin a run. Returns the submission as it is then."""
+        self.submissions[submission.id] = submission
+        self.transaction.put_submission(submission)
+        item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms)
+        self.inbox = with_item(self.inbox, item)
+        if self.live.run is None:
+            self.start_if_due(settings)
+        return self.submissions[submission.id]
 
     def place(self, boundary: Boundary, settings: Settings) -> tuple[int, ...]:
         """Put what is due from the inbox into the transcript; returns the ids of the inputs that now want an answer."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.messages import Content, Problem, Record
 
 Mode: TypeAlias = Literal["followUp", "steer", "write"]
@@ -64,3 +67,9 @@ class Submission(Record, frozen=True):
 def status_of(state: SubmissionState) -> str:
     """The tag of a state as stored."""
     return str(type(state).__struct_config__.tag)
+
+
+def content_digest(mode: Mode, content: Sequence[Content]) -> str:
+    """What tells two submissions apart: the mode and the content (rule SU-2)."""
+    text = encode([mode, *(encode(part) for part in content)])
+    return hashlib.sha256(text.encode()).hexdigest()

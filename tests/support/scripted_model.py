@@ -76,17 +76,31 @@ class ScriptedModel:
         self.is_closed = False
         self._clock = clock
         self._scripts = [list(script) for script in scripts]
+        self._played = 0
+        self._others: dict[str, list[list[Step]]] = {}
 
     def then(self, *scripts: Sequence[Step]) -> None:
         """Add scripts for further requests."""
         self._scripts += [list(script) for script in scripts]
 
+    def when(self, first_input: str, *scripts: Sequence[Step]) -> None:
+        """Add scripts for the conversation that begins with this input, whatever the others ask meanwhile."""
+        self._others.setdefault(first_input, []).extend(list(script) for script in scripts)
+
+    def _script(self, request: ModelRequest) -> list[Step]:
+        own = next((self._others[text] for role, text in texts(request) if role == "user" and text in self._others), None)
+        if own is not None:
+            assert own, f"another request of that conversation was not expected: {request.messages[-1]}"
+            return own.pop(0)
+        self._played += 1
+        assert self._played <= len(self._scripts), f"request {len(self.requests)} was not expected: {request.messages[-1]}"
+        return self._scripts[self._played - 1]
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         self.requests.append(request)
         sent: list[Step] = []
         self.sent.append(sent)
-        assert len(self.requests) <= len(self._scripts), f"request {len(self.requests)} was not expected: {request.messages[-1]}"
-        for step in self._scripts[len(self.requests) - 1]:
+        for step in self._script(request):
             match step:
                 case Pause():
                     await self._clock.sleep_ms(step.duration_ms)

@@ -42,6 +42,15 @@ class Execute(Record, frozen=True, tag_field="phase", tag="execute"):
     approved_by: str | None = None  # who said yes; None: nobody had to
 
 
+class Collect(Record, frozen=True, tag_field="phase", tag="collect"):
+    """A subagent does the work: take over what it answers (rule TO-7)."""
+
+    arguments: JsonObject
+    title: str
+    subagent: int  # task id
+    approved_by: str | None = None
+
+
 class QuestionInput(Record, frozen=True):
     """What a person is asked: the tool, one line that says what it would do, and details such as a diff."""
 

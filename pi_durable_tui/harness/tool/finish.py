@@ -10,7 +10,7 @@ from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.tasks.definition import End, Ending, Move
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
+from pi_durable_tui.harness.tool.checkpoint import CallInput, Collect, Execute
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import TOOL_RESULT, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
@@ -23,7 +23,7 @@ async def finish(runtime: TaskRuntime, result: ToolResult, *, is_cut_off: bool =
     """Store the result of a call and end its task: `completed`, or `failed` when it was cut off and its end is unknown."""
 
     async def write(transaction: Transaction, task: Task) -> Move:
-        entry_id = await _enter(transaction, task, result)
+        entry_id = await enter(transaction, task, result)
         if not is_cut_off:
             return End(Completed(value=entry_id))
         return End(Failed(problem=Problem(reason="interrupted", message=result.diagnostics[0].message)))
@@ -45,13 +45,29 @@ async def close_tool(transaction: Transaction, task: Task, ending: Ending) -> Ou
         case "fault":
             remark = decide.faulted(asked.name, ending.message)
             outcome = Faulted(message=ending.message)
-    await _enter(transaction, task, decide.cut_short(slot.output if slot is not None else "", remark))
+    output = await _subagent_text(transaction, task) or (slot.output if slot is not None else "")
+    await enter(transaction, task, decide.cut_short(output, remark))
     return outcome
 
 
 def _has_started(task: Task) -> bool:
     checkpoint = task.checkpoint
-    return checkpoint is not None and checkpoint.get("phase") == "execute"
+    return checkpoint is not None and checkpoint.get("phase") in {"execute", "collect"}
+
+
+async def _subagent_text(transaction: Transaction, task: Task) -> str:
+    """What the subagent of a delegated call had said; it has ended before the call is ended (rule TK-15)."""
+    checkpoint = task.checkpoint
+    if checkpoint is None or checkpoint.get("phase") != "collect":
+        return ""
+    ended = await transaction.task(from_json(checkpoint, Collect).subagent)
+    return said_by(ended.outcome) if ended is not None else ""
+
+
+def said_by(outcome: Outcome | None) -> str:
+    """The text that a subagent left, also when it was stopped. PURE."""
+    value = outcome.value if isinstance(outcome, Completed | Aborted) else None
+    return str(value.get("text", "")) if isinstance(value, dict) else ""
 
 
 async def _slot(transaction: Transaction, task: Task) -> ToolSlot | None:
@@ -59,7 +75,8 @@ async def _slot(transaction: Transaction, task: Task) -> ToolSlot | None:
     return next((slot for slot in live.tools if slot.task_id == task.id), None)
 
 
-async def _enter(transaction: Transaction, task: Task, result: ToolResult) -> int:
+async def enter(transaction: Transaction, task: Task, result: ToolResult) -> int:
+    """Put a result into the transcript and take its slot down, in the commit of `transaction`; returns the entry's id."""
     draft = await transaction.document(LIVE, task.conversation_id)
     live = from_json(draft.value, Live)
     slot = next((each for each in live.tools if each.task_id == task.id), None)
@@ -96,9 +113,20 @@ async def _add_tools(transaction: Transaction, task: Task, result: ToolResult) -
             draft.value = as_object(msgspec.structs.replace(agent, tools=tuple(dict.fromkeys((*agent.tools, *result.add_tools)))))
 
 
+def _intent(task: Task) -> Execute | Collect | None:
+    checkpoint = task.checkpoint or {}
+    match checkpoint.get("phase"):
+        case "execute":
+            return from_json(checkpoint, Execute)
+        case "collect":
+            return from_json(checkpoint, Collect)
+        case _:
+            return None
+
+
 def _data(transaction: Transaction, task: Task, asked: CallInput, slot: ToolSlot | None, result: ToolResult) -> JsonObject:
     """What people want to know of a result: which call, how long, details and remarks."""
-    intent = from_json(task.checkpoint, Execute) if _has_started(task) else None
+    intent = _intent(task)
     started_at_ms = slot.started_at_ms if slot is not None else task.created_at_ms
     data: JsonObject = {
         "taskId": task.id,

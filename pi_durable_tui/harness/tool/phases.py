@@ -1,4 +1,4 @@
-"""The phases of `pi.tool`: call -> (approve) -> execute (rules TO-1 to TO-5, TO-8, TO-9).
+"""The phases of `pi.tool`: call -> (approve) -> execute | collect (rules TO-1 to TO-5, TO-8, TO-9).
 
 `call` does everything up to the intent and, once the intent is stored, carries it out. The phase `execute` itself is entered only
 when a process died or closed after the intent: then the question is whether to run again at all.
@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 
+from pi_durable_tui.errors import InternalError
 from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
 from pi_durable_tui.harness.hooks import asked as asked_hooks
 from pi_durable_tui.harness.hooks import changed as changed_by
@@ -22,6 +23,7 @@ from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Approve, CallInput, Execute, QuestionInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal
+from pi_durable_tui.harness.tool.delegate import OwnSubagents, collect, delegate
 from pi_durable_tui.harness.tool.finish import close_tool, finish
 from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
 from pi_durable_tui.harness.transcript import agent_of
@@ -140,6 +142,9 @@ async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, argum
 async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: JsonObject, *, approved_by: str | None) -> None:
     """Store the intent, and only then do it (rule TO-1). No intent without room for its outcome (rule TO-9)."""
     tool = admitted.tool
+    if tool.delegate is not None:
+        await delegate(runtime, tool.delegate(admitted.arguments), arguments, title=tool.title(admitted.arguments), approved_by=approved_by)
+        return
     if not await runtime.services.session.storage.has_room():
         await finish(runtime, NO_SPACE.result)
         return
@@ -195,8 +200,11 @@ async def _clean_up(services: Services, admitted: Admitted, context: ToolContext
 
 
 async def _result(admitted: Admitted, context: ToolContext) -> ToolResult:
+    execute = admitted.tool.execute
+    if execute is None:
+        raise InternalError(f"the tool {admitted.tool.name} neither executes nor delegates")
     try:
-        return await admitted.tool.execute(admitted.arguments, context)
+        return await execute(admitted.arguments, context)
     except Fenced:
         raise
     except Exception as error:  # noqa: BLE001 - foreign code: what a tool raises is its result
@@ -235,11 +243,15 @@ async def _context(runtime: TaskRuntime, output: RunningOutput | None, prepared:
             output.add(text)
 
     environment = runtime.services.environment(runtime.task.conversation_id, agent)
-    return ToolContext(environment=environment, output=say, prepared=prepared, started=started, call_id=f"call-{runtime.task_id}")
+    return ToolContext(
+        environment=environment, output=say, prepared=prepared, started=started, call_id=f"call-{runtime.task_id}", subagents=OwnSubagents(runtime)
+    )
 
 
 DEFINITIONS = (
-    TaskDefinition(kind=TOOL, phases={"call": call, "approve": approve, "execute": execute}, on_ending=close_tool, limit_report="task_interrupted"),
+    TaskDefinition(
+        kind=TOOL, phases={"call": call, "approve": approve, "execute": execute, "collect": collect}, on_ending=close_tool, limit_report="task_interrupted"
+    ),
     TaskDefinition(kind=QUESTION, phases={}),
 )
 """The task kinds `pi.tool` and `pi.question`. A question has no phases: a person ends it."""

@@ -1,0 +1,61 @@
+"""The parts of a commit that start a subagent: its task, its conversation, its input and its run, all or nothing (rule TO-7)."""
+
+from __future__ import annotations
+
+import msgspec
+
+from pi_durable_tui.errors import InternalError
+from pi_durable_tui.harness.live import AGENT, PROVIDER, Agent, Provider
+from pi_durable_tui.harness.ports import Delegation
+from pi_durable_tui.harness.registry import Registry
+from pi_durable_tui.harness.runs import Desk, as_object
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, Report, SubagentInput
+from pi_durable_tui.records.conversation import Conversation
+from pi_durable_tui.records.messages import Text
+from pi_durable_tui.records.submission import Queued, Submission, content_digest
+from pi_durable_tui.records.task import Task, Waiting
+from pi_durable_tui.session.transaction import Transaction
+
+
+def child_agent(parent: Agent, wanted: Delegation, registry: Registry) -> Agent:
+    """Who a subagent is: the asking agent with other instructions, and at most its tools and its rights (rule SA-14). PURE."""
+    offered = [name for name, tool in registry.tools(parent).items() if tool.delegate is None]
+    tools = tuple(name for name in offered if wanted.tools is None or name in wanted.tools)
+    return msgspec.structs.replace(parent, model=wanted.model or parent.model, instructions=wanted.instructions, tools=tools, title=wanted.name)
+
+
+async def begin_subagent(transaction: Transaction, services: Services, caller: Task, agent: Agent, wanted: Delegation) -> Task:
+    """Start a subagent for `caller`, which waits for it or, in the background, does not. Returns its task."""
+    task_id, conversation_id = transaction.new_id(), transaction.new_id()
+    transaction.insert_conversation(Conversation(id=conversation_id, created_at_ms=transaction.now_ms, owner=task_id))
+    (await transaction.document(AGENT, conversation_id)).value = as_object(child_agent(agent, wanted, services.registry))
+    (await transaction.document(PROVIDER, conversation_id)).value = as_object(Provider(session_id=services.entropy.uuid7()))
+    desk = await Desk.take(transaction, conversation_id)
+    content = (Text(text=wanted.prompt),)
+    submission = Submission(
+        id=transaction.new_id(),
+        conversation_id=conversation_id,
+        mode="followUp",
+        content=content,
+        digest=content_digest("followUp", content),
+        at_ms=transaction.now_ms,
+        state=Queued(),
+        request_id=f"subagent:{caller.id}",
+    )
+    desk.hand_in(submission, services.settings)
+    desk.put_back()
+    if desk.live.run is None:
+        raise InternalError("a new conversation did not begin a run")
+    task = Task(
+        id=task_id,
+        kind=SUBAGENT,
+        conversation_id=caller.conversation_id,
+        input=as_object(SubagentInput(name=wanted.name, conversation=conversation_id, submission=submission.id, background=wanted.background)),
+        state=Waiting(checkpoint=as_object(Report()), on=(desk.live.run.task_id,)),
+        created_at_ms=transaction.now_ms,
+        owner=None if wanted.background else caller.id,
+        background=wanted.background,
+    )
+    transaction.put_task(task)
+    return task

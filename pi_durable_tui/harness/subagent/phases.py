@@ -1,0 +1,88 @@
+"""The one phase of `pi.subagent`, and how it is ended from outside.
+
+Nothing runs while the subagent works: the task waits for its run, so a kill costs nothing here. A background subagent's report is
+handed in with the commit that ends the task, so it arrives exactly once.
+"""
+
+from __future__ import annotations
+
+from pi_durable_tui.harness.live import USAGE, UsageTotals
+from pi_durable_tui.harness.runs import Desk
+from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
+from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.records.codec import from_json, to_json
+from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage
+from pi_durable_tui.records.submission import Done, Queued, Submission, Unanswered, content_digest
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
+from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.storage.port import Storage
+
+
+async def report(runtime: TaskRuntime) -> None:
+    """The subagent's run has ended: its answer is the outcome, and in the background also a message to who asked."""
+    services = runtime.services
+    wanted = from_json(runtime.task.input, SubagentInput)
+    storage = services.session.storage
+    submission = await storage.submission(wanted.submission)
+    value = await said(storage, wanted.conversation)
+    used = from_json(await services.session.snapshot(USAGE, wanted.conversation) or {}, UsageTotals)
+    value["usage"] = to_json(sum(used.models.values(), Usage()))
+    state = submission.state if submission is not None else None
+    problem = state.problem if isinstance(state, Unanswered) else None
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        if wanted.background:
+            await _tell(transaction, services, task, _text(wanted.name, str(value["text"]), problem))
+        return End(Completed(value=value) if isinstance(state, Done) else Failed(problem=problem or Problem(reason="interrupted")))
+
+    await runtime.commit(write, priority="outcome")
+
+
+async def said(reader: Storage | Transaction, conversation_id: int) -> JsonObject:
+    """What a subagent said last, as far as it is stored: `{conversationId, text}`."""
+    page = await reader.entries(conversation_id, limit=50, descending=True)
+    texts = (stored.entry.message.text for stored in page.items if isinstance(stored.entry.message, AssistantMessage))
+    return {"conversationId": conversation_id, "text": next((text for text in texts if text.strip()), "")}
+
+
+async def _tell(transaction: Transaction, services: Services, task: Task, text: str) -> None:
+    """Hand the report to the conversation that asked, as a message of its own."""
+    desk = await Desk.take(transaction, task.conversation_id)
+    content = (Text(text=text),)
+    message = Submission(
+        id=transaction.new_id(),
+        conversation_id=task.conversation_id,
+        mode="steer",
+        content=content,
+        digest=content_digest("steer", content),
+        at_ms=transaction.now_ms,
+        state=Queued(),
+        request_id=f"subagent-report:{task.id}",
+    )
+    desk.hand_in(message, services.settings)
+    desk.put_back()
+
+
+def _text(name: str, text: str, problem: Problem | None) -> str:
+    end = "has finished" if problem is None else f"ended without an answer ({problem.message or problem.reason})"
+    return f"[The background subagent {name} {end}.]\n\n{text}".rstrip()
+
+
+async def close_subagent(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
+    """End a subagent from outside: what it had said is kept in the outcome."""
+    wanted = from_json(task.input, SubagentInput)
+    value = await said(transaction, wanted.conversation)
+    match ending.why:
+        case "aborted":
+            return Aborted(value=value)
+        case "restart_limit":
+            return Failed(problem=Problem(reason="restart_limit", message=ending.message))
+        case "fault":
+            return Faulted(message=ending.message)
+
+
+DEFINITION = TaskDefinition(kind=SUBAGENT, phases={"report": report}, on_ending=close_subagent, limit_report="task_interrupted")
+"""The task kind `pi.subagent`."""

@@ -1,0 +1,245 @@
+"""Work handed to a conversation of its own: rules TO-7, TU-8, SA-14, FB-27, FB-32, FB-35, and CASE-A7."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
+from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, Text, ToolResultMessage, Usage
+from pi_durable_tui.records.submission import Done
+from pi_durable_tui.records.task import Aborted
+from pi_durable_tui.tools.subagent import subagent_tools
+from tests.support.harness_rig import Backend, Rig
+from tests.support.scripted_model import Hold, call, fail, say, texts
+
+
+class Nothing(msgspec.Struct):
+    """No arguments."""
+
+
+async def look(_arguments: Nothing, _context: ToolContext) -> ToolResult:
+    return ToolResult(content=(Text(text="looked"),))
+
+
+LOOK = Tool(name="look", description="", arguments=Nothing, execute=look, title=lambda _: "look", access="read", replay="safe")
+WORK: JsonObject = {"name": "reader", "prompt": "read it all"}
+
+
+def rig_with(tmp_path: Path, backend: Backend = "memory") -> Rig:
+    return Rig(tmp_path, backend, tools=(*subagent_tools(), LOOK))
+
+
+async def child_of(rig: Rig) -> Conversation:
+    """The conversation of the newest subagent."""
+    newest = (await rig.tasks("pi.subagent"))[-1]
+    (child,) = (await rig.harness.session.storage.conversations(owner=newest.id)).items
+    return await rig.harness.conversation(child.id)
+
+
+async def results(rig: Rig, conversation_id: int) -> list[ToolResultMessage]:
+    return [entry.message for entry in await rig.entries(conversation_id) if isinstance(entry.message, ToolResultMessage)]
+
+
+@pytest.mark.rule("TO-7", "FB-27", "SA-14", "GE-9")
+async def test_subagent_works_in_a_conversation_of_its_own_and_its_answer_is_the_result(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    chat = await rig.start(call(("subagent", WORK)), call(("look", {})), say("all read"), say("thanks"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    child = await child_of(rig)
+
+    assert (await results(rig, chat.id))[0].text == "all read"
+    assert [entry.kind for entry in await rig.entries(child.id)] == ["pi.user", "pi.assistant", "pi.tool-result", "pi.assistant"]
+    assert [spec.name for spec in rig.model.requests[1].tools] == ["subagents", "look"]  # nothing that delegates
+    agent = await child.agent()
+    assert (agent.model, agent.approval, agent.title) == ("test/model", "all", "reader")
+    sessions = [request.session_id for request in rig.model.requests]
+    assert (sessions[0] == sessions[3], sessions[1] == sessions[2], sessions[0] == sessions[1]) == (True, True, False)
+    assert (await rig.harness.usage()).models["test/model"] == Usage(input_tokens=400, output_tokens=40)
+    assert [chat.conversation_id for chat in await rig.harness.chats()] == [chat.id]  # a subagent is no chat
+
+
+@pytest.mark.rule("TO-7", "FB-27", "FB-32", "CASE-A7")
+@pytest.mark.parametrize("backend", ["memory", "sqlite"])
+@pytest.mark.parametrize("end", ["kill", "close"])
+async def test_subagent_goes_on_where_it_was_after_the_process_ended(tmp_path: Path, backend: Backend, end: str) -> None:
+    rig = rig_with(tmp_path, backend)
+    chat = await rig.start(call(("subagent", WORK)), call(("look", {})), (TextDelta("half"), Hold()))
+    placed = await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 3)
+    await rig.settle()
+    await (rig.kill() if end == "kill" else rig.close())
+
+    harness = await rig.open(say("all read"), say("thanks"))
+    await harness.resume()
+    again = await harness.conversation(chat.id)
+    await rig.run_out(again)
+
+    assert len(await rig.tasks("pi.subagent")) == 1
+    assert (await results(rig, chat.id))[0].text == "all read"
+    submissions = (await harness.session.storage.submissions()).items
+    assert [submission.request_id for submission in submissions] == [None, f"subagent:{(await rig.tasks('pi.tool'))[0].id}"]
+    assert isinstance((await again.settled(placed.id)).state, Done)
+    await rig.close()
+
+
+@pytest.mark.rule("TU-8", "TK-15", "FB-27", "CASE-E4")
+async def test_stopping_only_the_subagent_gives_its_call_what_it_had_said_and_the_run_goes_on(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    chat = await rig.start(call(("subagent", WORK)), (TextDelta("I found two"), Hold()), say("then without it"))
+    placed = await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 2)
+    await rig.settle()
+    (slot,) = (await rig.live(chat.id)).tools
+    child = await child_of(rig)
+    assert (slot.status, slot.conversation) == ("running", child.id)
+
+    assert slot.subagent is not None
+    assert await chat.abort_task(slot.subagent)
+    await rig.run_out(chat)
+
+    (result,) = await results(rig, chat.id)
+    assert result.is_error
+    assert result.text == "I found two\n<harness>\n[error] Tool subagent was stopped by the user and may have partially run\n</harness>"
+    assert isinstance((await chat.settled(placed.id)).state, Done)
+    assert not (await child.view()).is_busy
+    assert not await chat.abort_task(slot.subagent)
+
+
+@pytest.mark.rule("TU-8", "TK-15", "TK-17", "CASE-A7")
+async def test_stopping_the_run_stops_the_subagent_first_and_keeps_what_it_had_said(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    chat = await rig.start(call(("subagent", WORK)), (TextDelta("I found two"), Hold()))
+    await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 2)
+    await rig.settle()
+
+    await chat.abort()
+
+    ended = {task.kind: task for task in await rig.tasks()}
+    assert [type(task.outcome) for task in await rig.tasks()] == [Aborted] * 4
+    assert ended["pi.subagent"].outcome == Aborted(value={"conversationId": (await child_of(rig)).id, "text": "I found two"})
+    assert (await results(rig, chat.id))[0].text.startswith("I found two\n")
+    child_end, subagent_end, tool_end = (
+        next(n for n, batch in enumerate(rig.storage.batches) for task in batch.tasks if task.id == task_id and not task.is_live)
+        for task_id in ((await rig.tasks("pi.generation"))[1].id, ended["pi.subagent"].id, ended["pi.tool"].id)
+    )
+    assert child_end < subagent_end < tool_end
+
+
+@pytest.mark.rule("CASE-A7", "GE-6")
+async def test_subagent_whose_model_fails_gives_an_error_result_and_the_run_goes_on(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    chat = await rig.start(call(("subagent", WORK)), fail("auth", retryable=False, message="bad key"), say("I see"))
+    placed = await chat.submit("go")
+    await rig.run_out(chat)
+
+    (result,) = await results(rig, chat.id)
+    assert result.text == "<harness>\n[error] Tool subagent failed: bad key\n</harness>"
+    assert isinstance((await chat.settled(placed.id)).state, Done)
+
+
+@pytest.mark.rule("FB-27", "TK-16", "SU-2")
+@pytest.mark.parametrize("killed", [False, True])
+async def test_background_subagent_reports_exactly_once(tmp_path: Path, killed: bool) -> None:
+    rig = rig_with(tmp_path)
+    hold = Hold()
+    rig.model.when("read it all", (hold, *say("all read")))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), say("started it"), say("noted"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    assert (await results(rig, chat.id))[0].text.startswith("Subagent reader was started in the background as number ")
+    await rig.until(lambda: len(rig.model.requests) == 3)
+    if killed:
+        await rig.kill()
+        rig.model.when("read it all", say("all read"))
+        harness = await rig.open()
+        await harness.resume()
+        chat = await harness.conversation(chat.id)
+    hold.event.set()
+    await rig.until(lambda: len(rig.model.requests) == (5 if killed else 4), jump=True)
+    await rig.run_out(chat)
+
+    users = [text for role, text in texts(rig.model.requests[-1]) if role == "user"]
+    assert users == ["go", "[The background subagent reader has finished.]\n\nall read"]
+    answers = [entry.message.text for entry in await rig.entries(chat.id) if isinstance(entry.message, AssistantMessage)]
+    assert answers[-1] == "noted"
+
+
+@pytest.mark.rule("FB-27", "TK-16")
+async def test_stopping_the_run_lets_a_background_subagent_go_on(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    hold, busy = Hold(), Hold()
+    rig.model.when("read it all", (hold, *say("all read")))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), (busy,), say("noted"))
+    await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 3)
+
+    await chat.abort()
+    hold.event.set()
+    await rig.until(lambda: len(rig.model.requests) == 4)
+    await rig.run_out(chat)
+
+    assert texts(rig.model.requests[3])[-1][1].endswith("all read")
+
+
+@pytest.mark.rule("FB-27")
+async def test_background_subagent_can_be_listed_told_waited_for_and_stopped(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    hold, ready = Hold(), Hold()
+    rig.model.when("read it all", (hold, *call(("look", {}))), say("hurried"))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), (ready, *say("")), agent=Agent(model="test/model", approval="all"))
+    await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 3)
+    number = (await rig.tasks("pi.subagent"))[0].id
+    await chat.abort()
+    care = (("subagents", {"action": "list"}), ("subagents", {"action": "message", "subagent": number, "text": "hurry"}))
+    rig.model.then(call(*care), call(("subagent_wait", {"subagent": number})), say("joined"), say("reported"))
+    await chat.submit("look after it")
+    await rig.until(lambda: len(rig.model.requests) == 5)
+    hold.event.set()
+    await rig.run_out(chat)
+
+    listed, told, joined = [result.text for result in (await results(rig, chat.id))[1:4]]
+    assert listed == f"{number} reader: runs in the background; last said: nothing yet"
+    assert told == "It was told."
+    assert joined == "hurried"
+    assert ("user", "hurry") in [texts(request)[-1] for request in rig.model.requests]
+
+
+@pytest.mark.rule("FB-27", "TK-15")
+async def test_background_subagent_can_be_stopped_by_the_agent(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    rig.model.when("read it all", (TextDelta("half"), Hold()))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), say("started"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    number = (await rig.tasks("pi.subagent"))[0].id
+    rig.model.then(call(("subagents", {"action": "stop", "subagent": number})), call(("subagents", {"action": "list"})), say("ok"))
+    await chat.submit("stop it")
+    await rig.run_out(chat)
+
+    stopped, listed = [result.text for result in (await results(rig, chat.id))[1:]]
+    assert stopped == f"Subagent {number} is being stopped."
+    assert listed == f"{number} reader: has ended in the background; last said: half"
+
+
+@pytest.mark.rule("GE-8")
+async def test_unknown_subagents_are_said_to_be_unknown(tmp_path: Path) -> None:
+    rig = rig_with(tmp_path)
+    calls = (("subagents", {"action": "stop", "subagent": 99}), ("subagents", {"action": "message"}), ("subagent_wait", {"subagent": 99}))
+    chat = await rig.start(*(call(each) for each in calls), say("ok"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+
+    assert [result.text for result in await results(rig, chat.id)] == [
+        "Subagent 99 does not run.",
+        "The action message needs the number of a subagent.",
+        "<harness>\n[error] There is no subagent number 99 here.\n</harness>",
+    ]
