@@ -11,7 +11,7 @@ import msgspec
 from pi_durable_tui.cli.chats import choose, open_for_reading
 from pi_durable_tui.cli.compose import set_up
 from pi_durable_tui.cli.report import note
-from pi_durable_tui.harness.inspection import Inspection, TaskInfo
+from pi_durable_tui.harness.observation.inspection import Inspection, TaskInfo
 from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import Text

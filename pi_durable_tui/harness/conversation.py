@@ -9,10 +9,10 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict, SessionClosed
-from pi_durable_tui.harness.events import AgentEvent
 from pi_durable_tui.harness.generation.pressure import begin_compaction
 from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, Live
-from pi_durable_tui.harness.observation import Frame, read_view, watch_events, watch_view
+from pi_durable_tui.harness.observation.events import AgentEvent
+from pi_durable_tui.harness.observation.frames import Frame, read_view, watch_events, watch_view
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree

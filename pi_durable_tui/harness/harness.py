@@ -17,9 +17,9 @@ from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation import phases as generation
-from pi_durable_tui.harness.inspection import Inspection, TaskNode, task_infos, task_nodes
 from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
 from pi_durable_tui.harness.live import BUILT_IN as BUILT_IN_DOCUMENTS
+from pi_durable_tui.harness.observation.inspection import Inspection, TaskNode, task_infos, task_nodes
 from pi_durable_tui.harness.opening import Recovery, recover
 from pi_durable_tui.harness.ports import Environment, ModelGateway, Tool
 from pi_durable_tui.harness.registry import Extension, Registry

@@ -20,8 +20,8 @@ from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.errors import BadRequest, NotFound
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.inspection import Inspection, TaskInfo
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.observation.inspection import Inspection, TaskInfo
 from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.messages import Problem, Text
 from pi_durable_tui.records.submission import Queued, Submission

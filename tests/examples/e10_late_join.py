@@ -21,7 +21,7 @@ import asyncio
 from typing import Any
 
 from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.events import AgentEvent
+from pi_durable_tui.harness.observation.events import AgentEvent
 from tests.examples.parts import AGENT, in_order, open_harness, say
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.events import events_of
 from pi_durable_tui.harness.live import Agent, Failure, Inbox, InboxItem, Live, RetryWait, UsageTotals
+from pi_durable_tui.harness.observation.events import events_of
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import decode_json, encode, to_json
 from pi_durable_tui.records.messages import Problem, Usage

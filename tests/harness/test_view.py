@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_durable_tui.harness.live import AGENT, BUILT_IN, INBOX, LIVE, PROVIDER, Agent, Draft, Inbox, Live, Provider, Run, UsageTotals
-from pi_durable_tui.harness.observation import read_view
+from pi_durable_tui.harness.observation.frames import read_view
 from pi_durable_tui.harness.view import ConversationView, apply
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.commit import Commit, DocumentChange

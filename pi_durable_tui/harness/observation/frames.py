@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 
 from pi_durable_tui.errors import NotFound
-from pi_durable_tui.harness.events import AgentEvent, events_of
 from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
+from pi_durable_tui.harness.observation.events import AgentEvent, events_of
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.harness.view import ConversationView, apply
 from pi_durable_tui.records.codec import from_json

@@ -1,0 +1,1 @@
+"""Looking at a session while it works: frames of a conversation, agent events, the graph of tasks (durable.md, section 12)."""
