@@ -16,11 +16,12 @@ from pi_durable_tui.records.conversation import ForkPoint
 from pi_durable_tui.records.document import Address, Revisions, Scope, StoredDocument
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Record
+from pi_durable_tui.storage.dump import Dump, StoredRevision, StoredText
 from pi_durable_tui.storage.paging import LIMIT_MOST, checked_limit, lowest, page, stretches
 from pi_durable_tui.storage.port import Metadata, Page
 from pi_durable_tui.storage.revision import Revision, collected
 from pi_durable_tui.storage.sqlite.connection import read_metadata
-from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SUBMISSIONS, TASKS, Column, Row, Shape, decoded, verified
+from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SHAPES, SUBMISSIONS, TASKS, Column, Row, Shape, decoded, verified
 from pi_durable_tui.storage.sqlite.sql import Sql
 
 R = TypeVar("R", bound=Record)
@@ -37,6 +38,7 @@ ORDER BY seq
 
 
 SELECT_ALL_REVISIONS = "SELECT document_id, seq, type, CAST(record AS BLOB), hash FROM document_revisions WHERE document_id = ?"
+SELECT_EVERY_REVISION = "SELECT document_id, seq, type, CAST(record AS BLOB), hash FROM document_revisions ORDER BY document_id, seq"
 
 
 class Condition:
@@ -156,6 +158,19 @@ class Reads:
         self.metadata()
         for shape in (CONVERSATIONS, ENTRIES, TASKS, SUBMISSIONS, DOCUMENTS):
             self._verify_table(shape)
+
+    def export(self) -> Dump:
+        """Everything, each row verified."""
+        records = [
+            StoredText(kind, _id_of(row), _number(row[_COMMIT_SEQ]) if shape is ENTRIES else 0, verified(shape.table, row, path=self._path).decode())
+            for kind, shape in SHAPES.items()
+            for row in self._rows(shape, Condition(), cursor=None, most=-1, descending=False)
+        ]
+        revisions = [
+            StoredRevision(_id_of(row), _number(row[1]), verified("document_revisions", row, path=self._path, key=2).decode())
+            for row in self._sql.rows(SELECT_EVERY_REVISION)
+        ]
+        return Dump(counters=self.metadata(), records=tuple(records), revisions=tuple(revisions))
 
     def _verify_table(self, shape: Shape[Any]) -> None:
         cursor: int | None = 0

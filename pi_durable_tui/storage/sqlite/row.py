@@ -6,9 +6,9 @@ A row that does not fit its hash is damage (rule ST-15): it is named by table an
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import Record
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task
+from pi_durable_tui.storage.admission import RecordKind
 
 R = TypeVar("R", bound=Record)
 
@@ -70,6 +71,8 @@ DOCUMENTS = Shape(
     ("kind", "scope", "scope_id", "retired_seq"),
     lambda item: (item.address.kind, item.address.scope, item.address.scope_id, item.retired_seq),
 )
+
+SHAPES: Mapping[RecordKind, Shape[Any]] = {"conversation": CONVERSATIONS, "entry": ENTRIES, "task": TASKS, "submission": SUBMISSIONS, "document": DOCUMENTS}
 
 
 def stored(shape: Shape[R], record_id: int, record: R, text: str, *more: Column) -> tuple[Column, ...]:

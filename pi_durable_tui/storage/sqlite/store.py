@@ -18,6 +18,7 @@ from pi_durable_tui.records.document import Address, Revisions, Scope, StoredDoc
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
+from pi_durable_tui.storage.dump import Dump
 from pi_durable_tui.storage.port import Metadata, Page
 from pi_durable_tui.storage.runner import Runner
 from pi_durable_tui.storage.sqlite.reads import Condition, Reads
@@ -141,6 +142,18 @@ class SqliteStorage:
 
     async def revisions(self, document_id: int, *, at_seq: int | None = None) -> Revisions | None:
         return await self._read(lambda reads: reads.revisions(document_id, at_seq=at_seq))
+
+    async def export(self) -> Dump:
+        """See `storage.dump.Convertible`."""
+        return await self._read(Reads.export)
+
+    async def restore(self, dump: Dump) -> None:
+        """See `storage.dump.Convertible`."""
+        self._check_open("A restored copy")
+        writer = self._writer
+        if writer is None:
+            raise ReadOnlySession("A restored copy")
+        await self._runner.run(lambda: writer.restore(dump))
 
     async def verify(self) -> None:
         """The whole store was read and is sound; takes time with its size, and commits wait: on a live store use a read-only one.

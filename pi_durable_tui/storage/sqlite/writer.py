@@ -16,6 +16,7 @@ import msgspec
 from pi_durable_tui.errors import SessionFailed, StorageRejected
 from pi_durable_tui.records import codec
 from pi_durable_tui.records.commit import Batch
+from pi_durable_tui.storage.dump import Dump, check_empty
 from pi_durable_tui.storage.port import Metadata
 from pi_durable_tui.storage.space import PLENTY_BYTES, Reserve, SpaceRule, decide
 from pi_durable_tui.storage.sqlite.connection import Synchronous, read_metadata
@@ -67,6 +68,27 @@ class Writer:
         self._next_seq = after.next_seq
         self._reserve.refill(free_bytes)
         return after.next_seq - 1
+
+    def restore(self, dump: Dump) -> None:
+        """The empty file holds the dump, in one transaction.
+
+        Raises:
+            BadRequest: It is not empty. Nothing was written.
+        """
+        if self._failed is not None:
+            raise SessionFailed(self._failed)
+        check_empty(read_metadata(self._sql, self._path), str(self._path))
+        self._use_level(self._record_level)
+        try:
+            self._sql.run("BEGIN IMMEDIATE")
+            self._writes.restore(dump)
+            self._sql.run("COMMIT")
+        except BaseException as error:
+            self._fail(error)
+            with contextlib.suppress(apsw.Error):
+                self._roll_back()
+            raise
+        self._next_seq = dump.counters.next_seq
 
     def has_room(self) -> bool:
         """True when an effect may start, because its outcome will fit (rule TO-9)."""

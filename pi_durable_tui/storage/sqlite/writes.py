@@ -19,11 +19,12 @@ from pi_durable_tui.records.commit import Batch, DocumentBase, DocumentDelta, Do
 from pi_durable_tui.records.document import Address, StoredDocument
 from pi_durable_tui.records.messages import Record
 from pi_durable_tui.storage.admission import RecordKind, admit
+from pi_durable_tui.storage.dump import Dump
 from pi_durable_tui.storage.port import Metadata
-from pi_durable_tui.storage.revision import revision_of
+from pi_durable_tui.storage.revision import BaseRevision, Revision, revision_of
 from pi_durable_tui.storage.sqlite.connection import UPDATE_METADATA, metadata_row
 from pi_durable_tui.storage.sqlite.reads import Reads
-from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SUBMISSIONS, TASKS, Column, Shape, row_hash, stored
+from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, DOCUMENTS, ENTRIES, SHAPES, SUBMISSIONS, TASKS, Column, Shape, row_hash, stored
 from pi_durable_tui.storage.sqlite.sql import Sql
 
 R = TypeVar("R", bound=Record)
@@ -65,6 +66,22 @@ class Writes:
         after = counters_after(counters, batch)
         self._sql.run(UPDATE_METADATA, metadata_row(after))
         return after
+
+    def restore(self, dump: Dump) -> None:
+        """Everything in the dump is in the open transaction of an empty store.
+
+        Raises:
+            msgspec.MsgspecError: A text is no record. The transaction must be rolled back.
+        """
+        self._sql.run_many("INSERT INTO record_ids (id, kind) VALUES (?, ?)", ((record.id, record.kind) for record in dump.records))
+        for record in dump.records:
+            shape = SHAPES[record.kind]
+            more = (record.seq,) if shape is ENTRIES else ()
+            self._sql.run(shape.insert, stored(shape, record.id, codec.decode(record.text, shape.kind), record.text, *more))
+        for revision in dump.revisions:
+            kind = "base" if isinstance(msgspec.json.decode(revision.text, type=Revision), BaseRevision) else "delta"
+            self._insert_revision(revision.document_id, revision.seq, kind, revision.text)
+        self._sql.run(UPDATE_METADATA, metadata_row(dump.counters))
 
     def kind_of(self, record_id: int) -> RecordKind | None:
         row = self._sql.row("SELECT kind FROM record_ids WHERE id = ?", (record_id,))
@@ -122,8 +139,10 @@ class Writes:
         self._add_revision(write, "base", seq)
 
     def _add_revision(self, write: DocumentBase | DocumentDelta, kind: str, seq: int) -> None:
-        text = codec.encode(revision_of(write))
-        columns = (write.document_id, seq, kind)
+        self._insert_revision(write.document_id, seq, kind, codec.encode(revision_of(write)))
+
+    def _insert_revision(self, document_id: int, seq: int, kind: str, text: str) -> None:
+        columns = (document_id, seq, kind)
         self._sql.run(INSERT_REVISION, (*columns, text, row_hash("document_revisions", columns, text.encode())))
 
     def _document(self, document_id: int) -> StoredDocument:
