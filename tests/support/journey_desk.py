@@ -139,7 +139,7 @@ def processes(mark: str) -> list[int]:
     for item in Path("/proc").iterdir():
         if item.name.isdigit() and int(item.name) != os.getpid():
             with contextlib.suppress(OSError):
-                line = (item / "cmdline").read_bytes()
+                line = (item / "cmdline").read_bytes().replace(b"\0", b" ")
                 state = (item / "stat").read_text().rpartition(")")[2].split()[0]
                 if mark.encode() in line and state not in "ZX":
                     found.append(int(item.name))
