@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Protocol
 
@@ -71,6 +72,10 @@ class FileOps(Protocol):
 
     def remove(self, path: Path) -> None:
         """No file has that name; also when there was none."""
+        ...
+
+    def remove_folder(self, path: Path) -> None:
+        """No folder has that name, and what was in it is gone."""
         ...
 
     def names(self, folder: Path) -> list[str]:
@@ -143,6 +148,9 @@ class RealFiles:
 
     def remove(self, path: Path) -> None:
         path.unlink(missing_ok=True)
+
+    def remove_folder(self, path: Path) -> None:
+        shutil.rmtree(path)
 
     def names(self, folder: Path) -> list[str]:
         return sorted(item.name for item in folder.iterdir())

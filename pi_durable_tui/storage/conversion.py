@@ -1,0 +1,126 @@
+"""Turns a store of one kind into one of the other, without loss: the new one beside the old one, verified, and only then in its place.
+
+Theory. While the new store is made, the old one is locked and only read. The new one gets its name when what was read back from it
+equals what was read from the old one; after that the old one gets another name, and is kept. A conversion that was cut off has changed
+nothing, or has left both under their names: then the same conversion, asked for again, compares them and ends what it had begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pi_durable_tui.clock import Clock
+from pi_durable_tui.errors import EnvironmentFailure, InternalError, Refused
+from pi_durable_tui.storage.dump import Convertible, Dump, first_difference
+from pi_durable_tui.storage.files import FileOps, RealFiles
+from pi_durable_tui.storage.jsonl import open_jsonl
+from pi_durable_tui.storage.lock import acquire, lock_path
+from pi_durable_tui.storage.sqlite import open_sqlite
+
+StoreKind: TypeAlias = Literal["sqlite", "jsonl"]
+"""sqlite: one file. jsonl: a folder of JSON lines."""
+
+_LOG_FILES = ("-wal", "-shm")  # what SQLite keeps beside a file that was not closed
+
+
+async def open_store(kind: StoreKind, path: Path, *, clock: Clock, read_only: bool = False) -> Convertible:
+    """An open store of that kind.
+
+    Raises:
+        StoreLocked, NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure: As `open_sqlite` and `open_jsonl`.
+    """
+    match kind:
+        case "sqlite":
+            return await open_sqlite(path, clock=clock, read_only=read_only)
+        case "jsonl":
+            return await open_jsonl(path, clock=clock, read_only=read_only)
+
+
+async def convert(source: Path, source_kind: StoreKind, target: Path, target_kind: StoreKind, *, clock: Clock, files: FileOps | None = None) -> Path:
+    """The store stands at `target`, in the other kind, with the same ids, seqs, texts and revisions; where the old one is kept.
+
+    Args:
+        target: In the folder of `source`. If it is there already, it must hold the same: a conversion that was cut off is ended.
+
+    Raises:
+        StoreLocked: The store is open in another process. Nothing was changed.
+        Refused: Both are there and differ. Nothing was changed.
+        NotFound, SchemaTooNew, StoreCorrupt: The old store cannot be read. Nothing was changed.
+        EnvironmentFailure: The old store is as it was, or the new one is whole under its name, and both are there.
+    """
+    doors = files or RealFiles()
+    with _system(source):
+        lock = acquire(source, since_ms=clock.now_ms())
+        try:
+            whole = await _read(source_kind, source, clock)
+            if doors.size_bytes(target) is None:
+                await _write(whole, target_kind, target, clock, doors)
+            elif difference := first_difference(whole, await _read(target_kind, target, clock)):
+                raise Refused(
+                    f"The session is there twice, as {source} and as {target}, and the two differ in {difference}. Nothing was changed.",
+                    hint="Move away the one that is not wanted.",
+                )
+            return _put_aside(source, doors)
+        finally:
+            lock.release()
+
+
+async def _write(whole: Dump, kind: StoreKind, target: Path, clock: Clock, files: FileOps) -> None:
+    beside = target.with_name(target.name + ".new")
+    _discard(beside, files)
+    try:
+        storage = await open_store(kind, beside, clock=clock)
+        try:
+            await storage.restore(whole)
+        finally:
+            await storage.close()
+        if difference := first_difference(whole, await _read(kind, beside, clock)):
+            raise InternalError(f"the converted session differs from the old one in {difference}")
+        files.rename(beside, target)
+        files.sync_folder(target.parent)
+    finally:
+        _discard(beside, files)
+
+
+async def _read(kind: StoreKind, path: Path, clock: Clock) -> Dump:
+    storage = await open_store(kind, path, clock=clock, read_only=True)
+    try:
+        return await storage.export()
+    finally:
+        await storage.close()
+
+
+def _put_aside(source: Path, files: FileOps) -> Path:
+    number = 1
+    while files.size_bytes(kept := source.with_name(f"{source.name}.converted-{number}")) is not None:
+        number += 1
+    for suffix in (*_LOG_FILES, ""):
+        if files.size_bytes(_beside(source, suffix)) is not None:
+            files.rename(_beside(source, suffix), _beside(kept, suffix))
+    files.remove(_beside(source, ".reserve"))
+    files.sync_folder(source.parent)
+    return kept
+
+
+def _discard(path: Path, files: FileOps) -> None:
+    """Nothing of an unfinished copy is left. Nobody else knows its name, so its lock file may go too."""
+    if path.is_dir():
+        files.remove_folder(path)
+    for leftover in (path, *(_beside(path, suffix) for suffix in (*_LOG_FILES, ".reserve")), lock_path(path)):
+        files.remove(leftover)
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+@contextlib.contextmanager
+def _system(path: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFailure(f"The session {os.fspath(path)} cannot be converted: {error.strerror or error}. It is as it was.") from error
