@@ -34,10 +34,11 @@ TEST_PARTS: dict[str, tuple[str, ...]] = {
     "contract": ("storage", "session"),
     "behaviour": ("harness", "models", "tools", "playback", "cli", "support", "examples"),
     "screen": ("tui",),
+    "crash": ("crash",),
     "journeys": ("journeys",),
 }
 WORKERS = {"screen": "0"}  # pictures that no test uses are noticed only when one process sees all of them
-TEST_TIMEOUT_S = {"journeys": 600}
+TEST_TIMEOUT_S = {"crash": 600, "journeys": 600}
 
 KNOWN_START_UP_FILES = frozenset({"distutils-precedence.pth"})  # setuptools, which Python 3.11 puts into every new environment
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
