@@ -10,18 +10,20 @@ from dataclasses import dataclass
 
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.gateways import Gateways
+from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.settings import UserSettings, load
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.entropy import Entropy, SystemEntropy
-from pi_durable_tui.errors import Refused, SchemaTooNew, StoreCorrupt, StoreLocked
+from pi_durable_tui.errors import Refused, StoreCorrupt
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.storage.conversion import open_store
+from pi_durable_tui.storage.jsonl import JsonlStorage
 from pi_durable_tui.storage.port import Storage
-from pi_durable_tui.storage.sqlite import open_sqlite
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 
@@ -94,7 +96,7 @@ async def open_free(setup: Setup) -> tuple[int, Storage]:
     for number in range(1, paths.MAX_SESSIONS + 1):
         try:
             storage = await open_session(setup, number)
-        except (StoreLocked, StoreCorrupt, SchemaTooNew):
+        except (Refused, StoreCorrupt):  # held, of a newer program, converted by half
             continue
         if not (await storage.tasks(statuses=LIVE_STATUSES, limit=1)).items:
             return number, storage
@@ -105,13 +107,23 @@ async def open_free(setup: Setup) -> tuple[int, Storage]:
 
 
 async def open_session(setup: Setup, number: int, *, read_only: bool = False) -> Storage:
-    """Session `number` of the place.
+    """Session `number` of the place; a new one is of the kind that the settings say. What had to be cut from its files is told.
 
     Raises:
+        Refused: It is there in both kinds.
         StoreLocked: Another process holds it (not for reading only).
-        NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure: As `open_sqlite`.
+        NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure: As `open_store`.
     """
-    return await open_sqlite(paths.session_path(setup.place, number), clock=setup.clock, read_only=read_only)
+    kinds = paths.session_kinds(setup.place, number)
+    if len(kinds) > 1:
+        hint = f"End it with pidurable sessions convert {number} --to {kinds[-1]}."
+        raise Refused(f"Session {number} of {str(setup.place.directory)!r} is there in two kinds: its conversion was cut off.", hint=hint)
+    kind = kinds[0] if kinds else setup.settings.store
+    storage = await open_store(kind, paths.session_path(setup.place, number, kind), clock=setup.clock, read_only=read_only)
+    if isinstance(storage, JsonlStorage) and not read_only:
+        for text in storage.notices:
+            note(f"session {number}: {text}")
+    return storage
 
 
 def all_models(setup: Setup) -> Gateways:

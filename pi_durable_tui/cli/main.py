@@ -34,6 +34,9 @@ app = typer.Typer(
     epilog=_EPILOG,
 )
 
+sessions_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
+app.add_typer(sessions_app, name="sessions")
+
 
 class Mode(StrEnum):
     """What print mode writes to stdout."""
@@ -49,6 +52,13 @@ class Approve(StrEnum):
     EDITS = "edits"
     ALL = "all"
     PLAN = "plan"
+
+
+class Store(StrEnum):
+    """The kinds of store."""
+
+    SQLITE = "sqlite"
+    JSONL = "jsonl"
 
 
 class Thinking(StrEnum):
@@ -149,13 +159,27 @@ def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
     return log_chat(chat_id, cwd=cwd)
 
 
-@app.command(epilog="Example:  pidurable sessions --json")
-def sessions(as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
+@sessions_app.callback(epilog="Example:  pidurable sessions --json")
+def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """List the chats of this directory."""
     from pi_durable_tui.cli.sessions import list_sessions
 
     del debug
-    return list_sessions(cwd=cwd, as_json=as_json)
+    return list_sessions(cwd=cwd, as_json=as_json) if context.invoked_subcommand is None else 0
+
+
+@sessions_app.command("convert", epilog="Example:  pidurable sessions convert 2 --to jsonl")
+def sessions_convert(
+    to: Annotated[Store, typer.Option(metavar="KIND", help="sqlite (one file) or jsonl (a folder of JSON lines).")],
+    number: Annotated[int, typer.Argument(min=1, metavar="[N]", help="The session: the number before the dot of its chats' ids.")] = 1,
+    cwd: Cwd = None,
+    debug: Debug = False,
+) -> int:
+    """Turn a session's store into the other kind; the old one is kept."""
+    from pi_durable_tui.cli.sessions import convert_session
+
+    del debug
+    return convert_session(number, to.value, cwd=cwd)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -2,7 +2,8 @@
 
 One folder per working directory, named by the hash of the directory's real path as bytes, so that no two names meet, whatever
 is in them (CASE-H1). A symlink and the path it stands for are the same directory. Inside: `cwd` (the directory's name, as
-bytes) and the sessions `session.sqlite`, `session-2.sqlite`, … . Nothing here reads or writes inside the working directory.
+bytes) and the sessions `session.sqlite`, `session-2.sqlite`, … , or `session-2.jsonl` where it is a folder of lines. Nothing here
+reads or writes inside the working directory.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pi_durable_tui.errors import BadRequest, ConfigError, EnvironmentFailure, Refused
+from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
 PRIVATE_FOLDER = 0o700
 PRIVATE_FILE = 0o600
 MAX_SESSIONS = 1_000
-_SESSION_NAME = re.compile(r"session(?:-([1-9][0-9]{0,3}))?\.sqlite")
+_SESSION_NAME = re.compile(r"session(?:-([1-9][0-9]{0,3}))?\.(?:sqlite|jsonl)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +155,14 @@ def moved_from(where: Place) -> tuple[Path, ...]:
     return tuple(found)
 
 
-def session_path(where: Place, number: int) -> Path:
-    """The file of session `number`, from 1."""
-    return where.folder / ("session.sqlite" if number == 1 else f"session-{number}.sqlite")
+def session_path(where: Place, number: int, kind: StoreKind) -> Path:
+    """The store of session `number`, from 1, if it is of that kind."""
+    return where.folder / (f"session.{kind}" if number == 1 else f"session-{number}.{kind}")
+
+
+def session_kinds(where: Place, number: int) -> tuple[StoreKind, ...]:
+    """The kinds in which session `number` is there: none, one, or both when its conversion was cut off."""
+    return tuple(kind for kind in STORE_KINDS if session_path(where, number, kind).exists())
 
 
 def session_numbers(where: Place) -> tuple[int, ...]:
@@ -170,7 +177,7 @@ def session_numbers(where: Place) -> tuple[int, ...]:
     except OSError:
         return ()
     matches = (_SESSION_NAME.fullmatch(name) for name in names)
-    return tuple(sorted(int(match[1] or 1) for match in matches if match))
+    return tuple(sorted({int(match[1] or 1) for match in matches if match}))
 
 
 def read_text(path: Path, *, limit_bytes: int) -> str | None:

@@ -1,4 +1,7 @@
-"""`pidurable sessions`: the chats of this directory, over all its session files (rule CL-3). Only reads, also beside running programs."""
+"""`pidurable sessions`: the chats of this directory, over all its sessions (rule CL-3), and the conversion of a session's store.
+
+Listing only reads, also beside running programs. Converting needs a session that no other program has open.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,11 @@ import msgspec
 
 from pi_durable_tui.cli.chats import Found, find_chats
 from pi_durable_tui.cli.compose import Setup, set_up
-from pi_durable_tui.cli.paths import session_path
+from pi_durable_tui.cli.paths import check, session_kinds, session_path
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.errors import BadRequest, NotFound
+from pi_durable_tui.storage.conversion import convert
+from pi_durable_tui.storage.kind import StoreKind
 from pi_durable_tui.tui.safe_text import safe_line
 
 _TITLE_CELLS = 48
@@ -28,6 +34,28 @@ def list_sessions(*, cwd: str | None, as_json: bool) -> int:
         print(table(found, None))
     else:
         note(f"no chats in {str(setup.place.directory)!r} yet.")
+    return 0
+
+
+def convert_session(number: int, kind: StoreKind, *, cwd: str | None) -> int:
+    """Turn the store of a session into one of that kind, and say where the old one is kept.
+
+    Raises:
+        NotFound: There is no such session.
+        BadRequest: It is of that kind already. Nothing was changed.
+        StoreLocked, Refused, SchemaTooNew, StoreCorrupt, EnvironmentFailure: As `convert`.
+    """
+    setup = set_up(cwd, os.environ)
+    check(setup.place)
+    kinds = session_kinds(setup.place, number)
+    if not kinds:
+        raise NotFound(f"session {number}", where=repr(str(setup.place.directory)), hint="pidurable sessions lists the chats by session.")
+    if kinds == (kind,):
+        raise BadRequest(f"Session {number} is a {kind} store already. Nothing was changed.")
+    (source,) = set(kinds) - {kind}
+    paths = session_path(setup.place, number, source), session_path(setup.place, number, kind)
+    kept = asyncio.run(convert(paths[0], source, paths[1], kind, clock=setup.clock))
+    print(safe_line(f"Session {number} is now {paths[1].name}; the old one is kept as {kept}."))
     return 0
 
 
@@ -50,6 +78,6 @@ def _json(setup: Setup, item: Found) -> dict[str, object]:
         "lastAtMs": chat.last_at_ms,
         "unfinished": chat.unfinished,
         "model": chat.model,
-        "path": str(session_path(setup.place, item.session)),
+        "path": str(session_path(setup.place, item.session, session_kinds(setup.place, item.session)[0])),
         "conversationId": chat.conversation_id,
     }

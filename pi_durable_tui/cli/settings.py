@@ -1,6 +1,6 @@
 """Reads the user's settings file and says what is wrong with it (rule CL-4).
 
-`settings.json` in the config folder, JSON with the keys of `ALLOWED`. Later sources win: file, then PIDURABLE_MODEL, then options.
+`settings.json` in the config folder, JSON with the keys of `ALLOWED`. Later sources win: file, then PIDURABLE_MODEL and PIDURABLE_STORE, then options.
 A project's own settings are not read: nothing trusts a project here (rules SA-5, SA-6). Secrets have no key in this file (SA-17).
 """
 
@@ -20,6 +20,7 @@ from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
+from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
@@ -35,6 +36,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
     "theme": (Theme, '"dark" or "light"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
+    "store": (StoreKind, '"sqlite" or "jsonl"'),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
 }
 """Key -> (type, what is allowed, for people)."""
@@ -49,13 +51,18 @@ _RETRY_ALLOWED: dict[str, tuple[object, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserSettings:
-    """What the file says; None: it does not say."""
+    """What the file says; None: it does not say.
+
+    Attributes:
+        store: The kind of new sessions; those that are there are opened as what they are.
+    """
 
     model: str | None = None
     approve: ApprovalMode | None = None
     thinking: ThinkingLevel | None = None
     theme: Theme | None = None
     restart_limit: float | None = None
+    store: StoreKind = "sqlite"
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
 
     def harness(self) -> HarnessSettings:
@@ -67,7 +74,7 @@ class UserSettings:
 
 
 def load(config: Path, environ: Mapping[str, str]) -> UserSettings:
-    """The settings of this user; without a file the empty ones. PIDURABLE_MODEL wins over the file.
+    """The settings of this user; without a file the empty ones. PIDURABLE_MODEL and PIDURABLE_STORE win over the file.
 
     Raises:
         ConfigError: Names the file, the key and what is allowed. Nothing was started.
@@ -77,6 +84,10 @@ def load(config: Path, environ: Mapping[str, str]) -> UserSettings:
     values = {} if text is None else parse(text, str(path))
     if environ.get("PIDURABLE_MODEL"):
         values = {**values, "model": environ["PIDURABLE_MODEL"]}
+    if environ.get("PIDURABLE_STORE"):
+        values = {**values, "store": environ["PIDURABLE_STORE"]}
+        if values["store"] not in STORE_KINDS:
+            raise ConfigError(f"PIDURABLE_STORE is {values['store']!r}. Nothing was started.", hint=f"Allowed: {ALLOWED['store'][1]}.")
     return msgspec.convert(values, UserSettings)
 
 

@@ -11,18 +11,15 @@ import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, InternalError, Refused
 from pi_durable_tui.storage.dump import Convertible, Dump, first_difference
 from pi_durable_tui.storage.files import FileOps, RealFiles
 from pi_durable_tui.storage.jsonl import open_jsonl
+from pi_durable_tui.storage.kind import StoreKind
 from pi_durable_tui.storage.lock import acquire, lock_path
 from pi_durable_tui.storage.sqlite import open_sqlite
-
-StoreKind: TypeAlias = Literal["sqlite", "jsonl"]
-"""sqlite: one file. jsonl: a folder of JSON lines."""
 
 _LOG_FILES = ("-wal", "-shm")  # what SQLite keeps beside a file that was not closed
 

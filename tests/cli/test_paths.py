@@ -86,7 +86,19 @@ def test_sessions_are_found_by_number_and_other_files_are_not(tmp_path: Path) ->
     for name in ("session-10.sqlite", "session.sqlite", "session-2.sqlite", "session-2.sqlite-wal", "session-02.sqlite", "session.sqlite.lock", "other.sqlite"):
         (where.folder / name).touch()
     assert paths.session_numbers(where) == (1, 2, 10)
-    assert [paths.session_path(where, number).name for number in (1, 2, 10)] == ["session.sqlite", "session-2.sqlite", "session-10.sqlite"]
+    assert [paths.session_path(where, number, "sqlite").name for number in (1, 2, 10)] == ["session.sqlite", "session-2.sqlite", "session-10.sqlite"]
+
+
+@pytest.mark.rule("CL-3")
+def test_a_session_may_be_a_folder_of_lines_or_for_a_moment_both(tmp_path: Path) -> None:
+    where = paths.place(str(tmp_path), tmp_path / "data")
+    paths.prepare(where)
+    for name in ("session.jsonl", "session-3.jsonl", "session-3.jsonl.converted-1", "session-4.jsonl.new"):
+        (where.folder / name).mkdir()
+    (where.folder / "session-3.sqlite").touch()
+    assert paths.session_numbers(where) == (1, 3)
+    assert [paths.session_kinds(where, number) for number in (1, 2, 3)] == [("jsonl",), (), ("sqlite", "jsonl")]
+    assert paths.session_path(where, 3, "jsonl").name == "session-3.jsonl"
 
 
 @pytest.mark.rule("CL-3")

@@ -35,10 +35,11 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "thinking": "low",
         "theme": "dark",
         "restart_limit": "unlimited",
+        "store": "jsonl",
         "retry": {"max_retries": 7, "enabled": False},
     }
     found = _load(tmp_path, content)
-    assert (found.model, found.approve, found.thinking, found.theme) == ("a/b", "edits", "low", "dark")
+    assert (found.model, found.approve, found.thinking, found.theme, found.store) == ("a/b", "edits", "low", "dark", "jsonl")
     assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
     assert set(content) == set(settings.ALLOWED)
 
@@ -47,6 +48,17 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert _load(tmp_path, {"model": "a/b"}, PIDURABLE_MODEL="c/d").model == "c/d"
     assert _load(tmp_path, {"model": "a/b"}, PIDURABLE_MODEL="").model == "a/b"
+    assert _load(tmp_path, {"store": "sqlite"}, PIDURABLE_STORE="jsonl").store == "jsonl"
+    assert _load(tmp_path, {"store": "jsonl"}, PIDURABLE_STORE="").store == "jsonl"
+
+
+@pytest.mark.rule("CL-4")
+def test_a_kind_of_store_that_is_none_is_refused_wherever_it_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="PIDURABLE_STORE is 'postgres'") as caught:
+        settings.load(tmp_path, {"PIDURABLE_STORE": "postgres"})
+    assert caught.value.hint == 'Allowed: "sqlite" or "jsonl".'
+    with pytest.raises(ConfigError, match="value \"postgres\" for 'store'"):
+        _load(tmp_path, {"store": "postgres"})
 
 
 @pytest.mark.rule("CL-4")

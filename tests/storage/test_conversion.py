@@ -9,8 +9,9 @@ import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import EnvironmentFailure, NotFound, Refused, StoreCorrupt, StoreLocked
-from pi_durable_tui.storage.conversion import StoreKind, convert, open_store
+from pi_durable_tui.storage.conversion import convert, open_store
 from pi_durable_tui.storage.dump import Dump
+from pi_durable_tui.storage.kind import StoreKind
 from tests.storage.test_dump import filled
 from tests.support.storage_journal import JournalFiles, Moment
 from tests.support.storage_records import batch, entry, first_chat

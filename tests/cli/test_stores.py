@@ -1,0 +1,121 @@
+"""Which kind of store a session is: chosen for new ones, kept for old ones, converted on demand (CL-3, CL-4)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pi_durable_tui.cli.chats import find_chats
+from pi_durable_tui.cli.compose import Setup, open_free, open_session
+from pi_durable_tui.cli.paths import Place, prepare
+from pi_durable_tui.cli.settings import UserSettings
+from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.errors import Refused
+from tests.support.cli_runs import Desk
+from tests.support.storage_records import first_chat
+
+PROMPT = "In three sentences: what happens to this conversation if the power goes out now?"
+
+
+def setup_of(tmp_path: Path, **settings: object) -> Setup:
+    return Setup(
+        place=Place(directory=tmp_path, folder=tmp_path / "data" / "place"),
+        settings=UserSettings(**settings),  # type: ignore[arg-type]
+        environ={},
+        clock=ManualClock(),
+        entropy=SeededEntropy(1),
+    )
+
+
+def stores(desk: Desk) -> list[str]:
+    return sorted(item.name for item in desk.data.glob("*/session*") if item.suffix in {".sqlite", ".jsonl"} or ".converted-" in item.name)
+
+
+@pytest.mark.rule("CL-4")
+async def test_a_new_session_is_of_the_kind_that_is_set_and_an_old_one_stays_what_it_is(tmp_path: Path) -> None:
+    setup = setup_of(tmp_path, store="jsonl")
+    number, storage = await open_free(setup)
+    await storage.commit(first_chat())
+    await storage.close()
+    assert (number, storage.name) == (1, str(setup.place.folder / "session.jsonl"))
+    storage = await open_session(setup_of(tmp_path, store="sqlite"), 1)
+    assert (storage.name, (await storage.metadata()).next_seq) == (str(setup.place.folder / "session.jsonl"), 2)
+    await storage.close()
+
+
+@pytest.mark.rule("ST-16", "ST-18")
+async def test_what_was_cut_from_a_session_is_told_when_it_is_opened(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    setup = setup_of(tmp_path, store="jsonl")
+    storage = (await open_free(setup))[1]
+    await storage.close()
+    with (setup.place.folder / "session.jsonl" / "main.jsonl").open("ab") as file:
+        file.write(b"torn")
+    await (await open_session(setup, 1, read_only=True)).close()
+    assert capsys.readouterr().err == ""
+    await (await open_session(setup, 1)).close()
+    assert capsys.readouterr().err == (
+        "pidurable: session 1: 4 bytes of an unfinished commit before the first commit were cut from main.jsonl and kept in main.jsonl.cut-1.\n"
+    )
+
+
+async def test_a_session_that_is_there_twice_is_opened_by_nobody_and_named(tmp_path: Path) -> None:
+    for kind in ("jsonl", "sqlite"):
+        setup = setup_of(tmp_path / kind, store=kind)
+        prepare(setup.place)
+        await (await open_session(setup, 1)).close()
+    (tmp_path / "jsonl/data/place/session.jsonl").rename(setup.place.folder / "session.jsonl")
+    with pytest.raises(Refused, match="two kinds: its conversion was cut off") as caught:
+        await open_session(setup, 1)
+    assert caught.value.hint == "End it with pidurable sessions convert 1 --to jsonl."
+    notes: list[str] = []
+    assert await find_chats(setup, note=notes.append) == ()
+    assert len(notes) == 1
+    number, storage = await open_free(setup)
+    await storage.close()
+    assert number == 2
+
+
+@pytest.mark.rule("CL-3", "CL-6")
+def test_a_session_is_converted_there_and_back_and_its_chat_goes_on(desk: Desk) -> None:
+    asked = desk.run("-p", "--model", "playback/01-hello", PROMPT)
+    assert (asked.code, stores(desk)) == (0, ["session.sqlite"])
+    shown = desk.run("log").stdout
+    there = desk.run("sessions", "convert", "--to", "jsonl")
+    assert (there.code, there.stdout.partition(";")[0], stores(desk)) == (
+        0,
+        "Session 1 is now session.jsonl",
+        ["session.jsonl", "session.sqlite.converted-1"],
+    )
+    assert desk.run("log").stdout == shown
+    assert '/session.jsonl"' in desk.run("sessions", "--json").stdout
+    assert desk.run("sessions", "convert", "1", "--to", "sqlite").code == 0
+    assert desk.run("log").stdout == shown
+    assert stores(desk) == ["session.jsonl.converted-1", "session.sqlite", "session.sqlite.converted-1"]
+
+
+@pytest.mark.rule("CL-6")
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["1", "--to", "jsonl"], "There is no session 1 in"),
+        (["1", "--to", "postgres"], "'postgres'"),
+        (["0", "--to", "jsonl"], "greater than or equal to 1"),
+        ([], "--to"),
+    ],
+)
+def test_what_cannot_be_converted_ends_with_2_and_one_paragraph(desk: Desk, arguments: list[str], words: str) -> None:
+    ended = desk.run("sessions", "convert", *arguments)
+    assert (ended.code, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert words in ended.stderr
+
+
+@pytest.mark.rule("CL-4")
+def test_a_chat_in_a_jsonl_session_is_continued(desk: Desk) -> None:
+    asked = desk.run("-p", "--model", "playback/01-hello", PROMPT, PIDURABLE_STORE="jsonl")
+    assert (asked.code, stores(desk)) == (0, ["session.jsonl"])
+    again = desk.run("-p", "--continue")
+    assert (again.code, again.stdout, stores(desk)) == (0, asked.stdout, ["session.jsonl"])
+    refused = desk.run("sessions", "convert", "--to", "jsonl")
+    assert (refused.code, refused.stderr) == (2, "pidurable: Session 1 is a jsonl store already. Nothing was changed.\n")
