@@ -19,6 +19,7 @@ from typing import NoReturn, TypeAlias
 from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.providers import PLAYBACK
+from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.typing_hands import Keyboard, TypingHands
@@ -52,7 +53,7 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
 
     Args:
         name: Of the story, or a part of it.
-        headless: As text on stdout, not in the app.
+        headless: As text on stdout, not in the app; also done where there is no terminal for the app.
         speed: How many times as fast; the commands that tools run take the time they take.
         as_golden: Print the commits instead of the story (headless).
         debug: Hand `--debug` on.
@@ -61,6 +62,9 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
         NotFound, ConfigError: There is no such story, or it does not follow the format. Nothing was started.
     """
     story = folder.load(name)
+    if not (headless or (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())):
+        note("There is no terminal for the app here, so the story is played as text.")
+        headless = True
     stage = folder.set_up(story)
     say: Say = _say if headless and not as_golden else _say_nothing
     flags = [flag for flag, is_set in (("--headless", headless), ("--debug", debug)) if is_set]

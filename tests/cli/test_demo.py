@@ -86,6 +86,15 @@ def test_a_player_that_fails_is_not_started_again_and_its_code_is_the_demos(desk
     assert "There is no chat in" in result.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.rule("CL-5")
+def test_without_a_terminal_a_demo_is_played_as_text_and_says_so(desk: Desk) -> None:
+    result = desk.run("demo", "01", *[option for option in SPEED if option != "--headless"])
+    assert result.code == 0
+    assert result.stderr == "pidurable: There is no terminal for the app here, so the story is played as text.\n"
+    assert "\x1b" not in result.stdout
+
+
 def test_the_list_names_every_story_and_what_it_shows(desk: Desk) -> None:
     result = desk.run("demo", "--list")
     names = [path.parent.name for path in sorted((ROOT / "sessions").glob("*/session.toml"))]
