@@ -1,4 +1,4 @@
-"""The chats of a session, for a list and for `--continue` (rule CL-2)."""
+"""The chats of a session, for a list, a tree and for `--continue` (rules CL-2, TU-16)."""
 
 from __future__ import annotations
 
@@ -29,16 +29,48 @@ class Chat:
     model: str | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """One conversation in the tree of a session.
+
+    Attributes:
+        parent: The conversation it was forked from, or the one that called it; None: it stands at the top.
+        is_subagent: It belongs to a call.
+    """
+
+    chat: Chat
+    parent: int | None
+    is_subagent: bool
+
+
 async def chats(session: Session) -> tuple[Chat, ...]:
     """All ownerless conversations: unfinished first, then newest work first, empty ones last."""
-    found: list[Chat] = []
+    found = [await _chat(session, conversation) for conversation in await _conversations(session) if conversation.owner is None]
+    return tuple(sorted(found, key=_rank))
+
+
+async def branches(session: Session) -> tuple[Branch, ...]:
+    """All conversations by id: chats, their forks, and the subagents below them."""
+    return tuple([await _branch(session, conversation) for conversation in await _conversations(session)])
+
+
+async def _conversations(session: Session) -> list[Conversation]:
+    found: list[Conversation] = []
     cursor: int | None = None
     while True:
         page = await session.storage.conversations(cursor=cursor, limit=1_000)
-        found += [await _chat(session, conversation) for conversation in page.items if conversation.owner is None]
+        found += page.items
         if page.next is None:
-            return tuple(sorted(found, key=_rank))
+            return found
         cursor = page.next
+
+
+async def _branch(session: Session, conversation: Conversation) -> Branch:
+    parent = conversation.parent.conversation_id if conversation.parent is not None else None
+    if conversation.owner is not None:
+        caller = await session.storage.task(conversation.owner)
+        parent = caller.conversation_id if caller is not None else None
+    return Branch(chat=await _chat(session, conversation), parent=parent, is_subagent=conversation.owner is not None)
 
 
 def _rank(chat: Chat) -> tuple[bool, bool, int]:

@@ -20,6 +20,7 @@ from pi_durable_tui.harness.generation import phases as generation
 from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
 from pi_durable_tui.harness.live import BUILT_IN as BUILT_IN_DOCUMENTS
 from pi_durable_tui.harness.observation.inspection import Inspection, TaskNode, task_infos, task_nodes
+from pi_durable_tui.harness.observation.overview import Overview
 from pi_durable_tui.harness.opening import Recovery, recover
 from pi_durable_tui.harness.ports import Environment, ModelGateway, Tool
 from pi_durable_tui.harness.registry import Extension, Registry
@@ -49,6 +50,7 @@ class Harness:
 
     def __init__(self, services: Services, table: TaskTable, recovery: Recovery) -> None:
         self.recovery = recovery
+        self.overview = Overview(services)
         self._services = services
         self._table = table
         self._scheduler = Scheduler(services, table)

@@ -11,8 +11,8 @@ from functools import partial
 import msgspec
 
 from pi_durable_tui.harness.compaction.checkpoint import COMPACTION, CompactionInput, Select, Summarize
-from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, fitted
-from pi_durable_tui.harness.compaction.select import INSTRUCTIONS, files_touched, select_cut, shortened_results, transcript
+from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens
+from pi_durable_tui.harness.compaction.select import INSTRUCTIONS, UNKNOWN_WINDOW_TOKENS, files_touched, kept_tokens, select_cut, shortened_results, transcript
 from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.generation.decide import backoff_ms
 from pi_durable_tui.harness.hooks import Blocked, HookedCompaction, asked
@@ -30,7 +30,6 @@ from pi_durable_tui.records.messages import Problem, Text, Usage, UserMessage
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
 
-UNKNOWN_WINDOW_TOKENS = 128_000
 SMALLEST_LIMIT_CHARS = 2_000
 INTERRUPTED = ModelFailed(reason="connection", message="The process ended while the summary was being made.", retryable=True)
 
@@ -42,9 +41,7 @@ async def select(runtime: TaskRuntime) -> None:
     model = agent.model or ""
     entries = await context_entries(services.session.storage, conversation_id)
     window = (await services.models.info(model)).context_window_tokens or UNKNOWN_WINDOW_TOKENS
-    keep_tokens = fitted(services.settings.compaction, window).keep_tokens
-    if from_json(runtime.task.input, CompactionInput).reason == "manual":
-        keep_tokens = min(keep_tokens, context_tokens(entries) // 4)  # a person who asks for it wants to see it happen
+    keep_tokens = kept_tokens(entries, window, services.settings.compaction, from_json(runtime.task.input, CompactionInput).reason)
     cut = select_cut(entries, keep_tokens=keep_tokens)
     if cut is None or not model:
         await _end(runtime, Completed(value="nothing"), None)

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, entry_tokens
+from pi_durable_tui.harness.compaction.checkpoint import Reason
+from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, entry_tokens, fitted
 from pi_durable_tui.harness.generation.context import with_edits
+from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import ASSISTANT, SYSTEM, USER, Edit, Entry
 from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, UserMessage
+
+UNKNOWN_WINDOW_TOKENS = 128_000
 
 INSTRUCTIONS = """\
 Below is the older part of a conversation between a user and you, a coding agent. It will be replaced by your summary, and you will go on
@@ -24,6 +28,12 @@ class Cut:
 
     summarized: tuple[Entry, ...]
     kept: tuple[Entry, ...]
+
+
+def kept_tokens(entries: Sequence[Entry], window_tokens: int, settings: Compaction, reason: Reason) -> int:
+    """How much of the newest part is not summarized; a person who asks for a summary wants to see it happen, so then it is less."""
+    fit = fitted(settings, window_tokens).keep_tokens
+    return min(fit, context_tokens(entries) // 4) if reason == "manual" else fit
 
 
 def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:

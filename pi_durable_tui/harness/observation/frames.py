@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
@@ -16,6 +16,7 @@ from pi_durable_tui.records.commit import Commit
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.session.watch import Overflowed
+from pi_durable_tui.storage.port import Storage
 
 FIRST_ENTRIES = 200
 """How many of the newest entries a fresh view holds; older ones are read by page."""
@@ -29,15 +30,19 @@ class Frame:
     commit: Commit | None
 
 
-async def read_view(session: Session, conversation_id: int, *, limit: int = FIRST_ENTRIES) -> ConversationView:
+async def read_view(session: Session, conversation_id: int, *, limit: int = FIRST_ENTRIES, since: ConversationView | None = None) -> ConversationView:
     """The committed state of a conversation, all of it as of one commit. Writes nothing and creates nothing.
+
+    Args:
+        since: An earlier view to bring up to date: what it holds stays, and nothing that came since is left out.
 
     Raises:
         NotFound: There is no such conversation.
     """
 
     async def read(transaction: Transaction) -> ConversationView:
-        return await _read(session, conversation_id, limit, seq=transaction.seq - 1)
+        view = await _read(session, conversation_id, limit, seq=transaction.seq - 1)
+        return view if since is None else await _joined(session.storage, since, view)
 
     return await session.commit(read)  # on the line, where nothing changes meanwhile; it writes nothing, so nothing is stored
 
@@ -67,6 +72,22 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
     )
 
 
+async def _joined(storage: Storage, before: ConversationView, now: ConversationView) -> ConversationView:
+    """The view of now with everything that the view before held, or would hold had it followed every commit."""
+    last_id = before.entries[-1].entry.id if before.entries else 0
+    entries = [stored for stored in now.entries if stored.entry.id > last_id]
+    while entries and now.has_older and entries[0].entry.id <= now.entries[0].entry.id:  # more has come than a fresh view holds
+        page = await storage.entries(now.conversation.id, cursor=entries[0].entry.id - 1, limit=1_000, descending=True)
+        newer = [stored for stored in reversed(page.items) if stored.entry.id > last_id]
+        entries = [*newer, *entries]
+        if len(newer) < len(page.items) or page.next is None:
+            break
+    known = {submission.id for submission in now.submissions}
+    settled = [await storage.submission(submission.id) for submission in before.submissions if submission.id not in known]
+    submissions = sorted((*now.submissions, *(found for found in settled if found is not None)), key=lambda each: each.id)
+    return replace(now, entries=(*before.entries, *entries), has_older=before.has_older, submissions=tuple(submissions))
+
+
 async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[Frame, None]:
     """Frames of a conversation, the first at once; ends when the session closes. Never slows a commit (rule OB-2).
 
@@ -79,7 +100,7 @@ async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[F
         yield Frame(view, None)
         async for commit in watch:
             if isinstance(commit, Overflowed):
-                view = await read_view(session, conversation_id)
+                view = await read_view(session, conversation_id, since=view)
                 yield Frame(view, None)
             elif commit.seq > view.seq:
                 after = apply(view, commit)

@@ -31,6 +31,7 @@ class TaskNode:
     """A live task in the graph of work.
 
     Attributes:
+        name: What its input calls it: the tool, the subagent, why it summarizes; "" when it has no name.
         owner: The task it works for, in its own conversation or the one that owns its conversation; None at the top.
         phase: Of its checkpoint; None once it is completing.
         waits_for: Ids of the live tasks it waits for.
@@ -40,6 +41,7 @@ class TaskNode:
 
     task_id: int
     kind: str
+    name: str
     conversation_id: int
     owner: int | None
     status: TaskStatus
@@ -70,6 +72,7 @@ def _node(task: Task, world: World) -> TaskNode:
     return TaskNode(
         task_id=task.id,
         kind=task.kind,
+        name=next((str(task.input[key]) for key in ("name", "reason") if key in task.input), ""),
         conversation_id=task.conversation_id,
         owner=owner_task(task, world.conversation_owners),
         status=task.status,
