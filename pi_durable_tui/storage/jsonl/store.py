@@ -169,6 +169,7 @@ class JsonlStorage:
 
     async def _commit(self, writer: Writer, batch: Batch) -> int:
         async with self._turn:
+            self._check_open("A commit")
             writer.check()
             contents = self._source.memory.contents
             admit(batch, contents.counters(), contents)

@@ -44,6 +44,7 @@ class Writer:
         self._snapshot_bytes = found.snapshot_bytes
         self._is_sealed = found.is_sealed
         self._over: set[str] = set()  # sidecars nobody needs, still to be removed
+        self._long = {name for name, tail in self.tails.items() if reclaim.is_sidecar_due(tail)}  # sidecars worth cutting
         self._failed: str | None = None
         self._resting = 0  # commits until a reclamation that failed is tried again
         self._reserve.refill(self._reserve.free_bytes())
@@ -78,6 +79,7 @@ class Writer:
         self.main = plan.main.tail
         self.tails.update({name: growth.tail for name, growth in plan.sidecars.items()})
         self._is_sealed = False
+        self._long |= {name for name, growth in plan.sidecars.items() if self._reclaim.is_sidecar_due(growth.tail)}
         self._over = (self._over - plan.sidecars.keys()) | plan.over
         self._reserve.refill(free_bytes)
 
@@ -96,7 +98,7 @@ class Writer:
         return bool(
             self._reclaim.is_main_due(size_bytes=self.main.size_bytes, snapshot_bytes=self._snapshot_bytes)
             or len(self._over) >= (1 if self._fsync else self._reclaim.removals)
-            or any(self._reclaim.is_sidecar_due(tail) for tail in self.tails.values())
+            or self._long
         )
 
     def reclaim(self, contents: Contents) -> None:
@@ -109,7 +111,7 @@ class Writer:
             if not self._fsync:
                 self._folder.sync([MAIN])  # the markers that make older lines superfluous must not be lost after those
             self._remove_over()
-            for name in [name for name, tail in self.tails.items() if self._reclaim.is_sidecar_due(tail)]:
+            for name in sorted(self._long):
                 self._cut_front(name)
             if self._reclaim.is_main_due(size_bytes=self.main.size_bytes, snapshot_bytes=self._snapshot_bytes):
                 growth = main_of(contents, self.tails)
@@ -194,6 +196,7 @@ class Writer:
         for name in sorted(self._over):
             self._folder.files.remove(self._folder.file(name))
             self._over.discard(name)
+            self._long.discard(name)
             self.tails.pop(name, None)
 
     def _cut_front(self, name: str) -> None:
@@ -206,6 +209,7 @@ class Writer:
             return
         self._replace(name, kept)
         self.tails[name] = Tail(tail.sum, len(kept), 0)
+        self._long.discard(name)
 
     def _replace(self, name: str, data: bytes) -> None:
         self._folder.write_beside(name, data)
