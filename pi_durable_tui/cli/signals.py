@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from pi_durable_tui.cli.report import note
 
 CLOSING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+LEAVING = (*CLOSING, signal.SIGQUIT)
 
 Undo: TypeAlias = Callable[[], None]
 
@@ -32,6 +33,31 @@ def on_signals(numbers: tuple[signal.Signals, ...], call: Callable[[signal.Signa
     def undo() -> None:
         for number in taken:
             loop.remove_signal_handler(number)
+
+    return undo
+
+
+def leave_on_signals(leave: Callable[[int], None]) -> Undo:
+    """Have `leave` called with the exit code when a signal asks the app to end, whether an event loop runs yet or not.
+
+    Args:
+        leave: Is called in the signal handler, on the main thread.
+
+    Returns:
+        What puts the handlers back that were there before.
+    """
+
+    def came(number: int, _frame: object) -> None:
+        leave(exit_code(signal.Signals(number)))
+
+    before = {number: signal.getsignal(number) for number in LEAVING}
+    taken = [number for number, handler in before.items() if handler is not signal.SIG_IGN]
+    for number in taken:
+        signal.signal(number, came)
+
+    def undo() -> None:
+        for number in taken:
+            signal.signal(number, before[number])
 
     return undo
 

@@ -7,8 +7,8 @@ app's library is imported here, when it is needed, and nowhere else in the comma
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
-import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -18,8 +18,9 @@ from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import forget_stdout
+from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
-from pi_durable_tui.cli.signals import exit_code, on_signals
+from pi_durable_tui.cli.signals import leave_on_signals
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Agent
 
@@ -31,6 +32,7 @@ T = TypeVar("T")
 
 LAST_LINES = 12
 CLOSE_WITHIN_S = 15.0
+KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
 Script: TypeAlias = Callable[[Opened, "PidurableApp", asyncio.AbstractEventLoop], Coroutine[Any, Any, None]]
 """(chat, app, the screen's loop): acts in a person's place; runs on the harness's loop once the chat is on the screen."""
@@ -73,6 +75,13 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
     Raises:
         PidurableError: What ended the app; the terminal is as before.
     """
+    with contextlib.ExitStack() as stack:
+        # A demo's player is killed and followed by the next one, which takes the terminal as it is.
+        guard = stack.enter_context(TerminalGuard(KILLED)) if script is None else None
+        return _run(setup, wish, script, guard)
+
+
+def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard | None) -> int:
     from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - imports textual
     from pi_durable_tui.tui.palette import DARK, LIGHT  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.status import Place  # noqa: PLC0415 - the same
@@ -87,14 +96,18 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
         first_prompt=wish.prompt,
     )
     starting.app = app
+    if guard is not None:
+        app.on_terminal = guard.say
+    undo = leave_on_signals(app.leave_on_signal)
     try:
         app.run()
     finally:
+        undo()
         worker.finish(starting.close())
-    if app.problem is not None:
-        raise app.problem
     if script is None:  # what a demo did is gone with its stage
         _say_goodbye(app)
+    if app.problem is not None:
+        raise app.problem
     return app.return_code or 0
 
 
@@ -108,14 +121,13 @@ class _Start:
         self._worker = worker
         self._script = script
         self._opened: Opened | None = None
+        self._screen: asyncio.AbstractEventLoop | None = None
         self._background: set[asyncio.Task[None]] = set()
 
     async def open(self) -> Shown:
         """Runs on the screen's loop."""
-        app = self.app
-        if app is not None:
-            on_signals((signal.SIGTERM, signal.SIGHUP), lambda number: app.exit(return_code=exit_code(number)))
-        return await self._worker.call(self._open(asyncio.get_running_loop()))
+        self._screen = asyncio.get_running_loop()
+        return await self._worker.call(self._open(self._screen))
 
     async def close(self) -> None:
         """Runs on the harness's loop. Nothing may have been opened."""
@@ -153,7 +165,14 @@ class _Start:
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
         self._background.add(task)
-        task.add_done_callback(self._background.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """Work in the background that failed ends the app: otherwise it would look alive and be only half of it."""
+        self._background.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self.app is not None and self._screen is not None:
+            self._screen.call_soon_threadsafe(self.app.fail, error)
 
 
 def _say_goodbye(app: PidurableApp) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar, get_args
 
 import msgspec
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -26,6 +25,7 @@ from pi_durable_tui.tui.rows import Notice, content_text
 from pi_durable_tui.tui.screens.chat import ChatScreen
 from pi_durable_tui.tui.screens.help import HelpScreen
 from pi_durable_tui.tui.status import Place
+from pi_durable_tui.tui.terminal_app import TerminalApp
 from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt, SendMode
 from pi_durable_tui.tui.widgets.question import Question
 
@@ -33,7 +33,7 @@ APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 TWICE_MS = 2_000
 
 
-class PidurableApp(App[None], inherit_bindings=False):
+class PidurableApp(TerminalApp, inherit_bindings=False):
     """The terminal app of one conversation.
 
     Args:
@@ -41,9 +41,6 @@ class PidurableApp(App[None], inherit_bindings=False):
         notices: What to say from the first paint on.
         first_prompt: Sent as soon as the conversation is open; "" for none.
         typing_gap_s: Keys closer together than this are a paste.
-
-    Attributes:
-        problem: What ended or stopped the app; None when a person left it. Whoever ran the app prints it.
     """
 
     CSS_PATH = "styles/app.tcss"
@@ -63,7 +60,6 @@ class PidurableApp(App[None], inherit_bindings=False):
         typing_gap_s: float = TYPING_GAP_S,
     ) -> None:
         super().__init__()
-        self.problem: PidurableError | None = None
         self._start, self._clock, self._palette, self._first_prompt = start, clock, palette, first_prompt
         self._chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
         self._bridge: Bridge | None = None
@@ -187,12 +183,13 @@ class PidurableApp(App[None], inherit_bindings=False):
 
     def command_quit(self, _argument: str) -> None:
         """Leave, once what was sent and typed is stored."""
-        self.run_worker(self._leave())
+        self.run_worker(self.leave(self.problem.exit_code if self.problem is not None else 0))
 
-    async def _leave(self) -> None:
+    async def leave(self, return_code: int = 0) -> None:
+        """Leave, once what was sent and typed is stored."""
         if self._bridge is not None:
             await self._bridge.close()
-        self.exit(return_code=self.problem.exit_code if self.problem is not None else 0)
+        await super().leave(return_code)
 
     def action_stop(self) -> None:
         """Esc: close the help, deny the question, stop the run, or take notices away; the first of these that applies."""

@@ -1,0 +1,124 @@
+"""What an app of ours does about the terminal and its own end (rules CL-7, TU-14; CASE-E5). It shows nothing itself.
+
+However it ends, the driver gives the terminal back, and what was wrong is kept for whoever ran the app to report: no traceback on
+the screen, and never a successful exit code after a failure. NO_COLOR means no colour codes at all, not grey ones.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Literal
+
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.style import Style
+from textual.app import App
+from textual.color import Color
+from textual.drivers.linux_driver import LinuxDriver
+from textual.filter import LineFilter, Monochrome
+from textual.worker import WorkerFailed
+
+from pi_durable_tui.errors import InternalError, PidurableError
+
+LEAVE_WITHIN_S = 5.0
+_SETS_OFF = 60  # how far the brightness of a background (0 to 255) lies from the screen's when it is meant to be seen
+
+
+class TerminalApp(App[None], inherit_bindings=False):
+    """Base of our app; see the module.
+
+    Attributes:
+        problem: What ended or stopped the app; None when a person left it. Whoever ran the app reports it.
+        on_terminal: Told "on" when the app takes the terminal and "off" when it has given it back, also around a suspension.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        if self.driver_class is LinuxDriver:
+            self.driver_class = ToldDriver
+        self.problem: PidurableError | None = None
+        self.on_terminal: Callable[[Literal["on", "off"]], None] = lambda _word: None
+        self._is_leaving = False
+        if self.no_color or os.environ.get("TERM") == "dumb":
+            self._filters = [*(known for known in self._filters if not isinstance(known, Monochrome)), WithoutColor()]
+
+    async def leave(self, return_code: int = 0) -> None:
+        """Leave; an app that has something to put away does so first."""
+        self.exit(return_code=return_code)
+
+    def leave_on_signal(self, return_code: int) -> None:
+        """Leave with this exit code; may be called in a signal handler, at any time, more than once."""
+        loop = self._loop
+        if loop is None:
+            raise SystemExit(return_code)  # not running yet, or not any more: the terminal is not ours
+        loop.call_soon_threadsafe(self._leave_once, return_code)
+
+    def fail(self, error: BaseException) -> None:
+        """End because of a bug; call it on the app's loop. The first one is the one that is kept."""
+        if self.problem is None:
+            cause = error.error if isinstance(error, WorkerFailed) else error
+            self.problem = cause if isinstance(cause, PidurableError) else InternalError(f"{type(cause).__name__}: {cause}"[:500])
+            if self.problem is not cause:
+                self.problem.__cause__ = cause
+        self._return_code = self.problem.exit_code
+        self._close_messages_no_wait()
+
+    def _leave_once(self, return_code: int) -> None:
+        if not self._is_leaving:
+            self._is_leaving = True
+            self.run_worker(self._leave_in_time(return_code), exit_on_error=False)
+
+    async def _leave_in_time(self, return_code: int) -> None:
+        """What cannot be put away in time must not keep a process alive that was told to end."""
+        try:
+            await asyncio.wait_for(self.leave(return_code), LEAVE_WITHIN_S)
+        finally:
+            self.exit(return_code=return_code)
+
+    def _handle_exception(self, error: Exception) -> None:
+        """The library would print a traceback with the values of variables, which may hold secrets."""
+        if self.is_headless:  # tests want the exception itself
+            super()._handle_exception(error)
+        else:
+            self.fail(error)
+
+
+class ToldDriver(LinuxDriver):
+    """Tells the app when it takes the terminal and when it has given it back."""
+
+    def start_application_mode(self) -> None:
+        self._tell("on")
+        super().start_application_mode()
+
+    def close(self) -> None:
+        super().close()  # waits until everything is written
+        self._tell("off")
+
+    def _tell(self, word: Literal["on", "off"]) -> None:
+        app = self._app
+        if isinstance(app, TerminalApp):
+            app.on_terminal(word)
+
+
+class WithoutColor(LineFilter):
+    """Takes colours away; what only its background sets off (the cursor, a selection) is shown in reverse."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments without colours."""
+        shade = int(background.brightness * 255)
+        return [Segment(text, _plain(style, shade) if style is not None else None, control) for text, style, control in segments]
+
+
+@lru_cache(maxsize=1024)
+def _plain(style: Style, shade: int) -> Style:
+    back = style.bgcolor
+    is_set_off = back is not None and not back.is_default and abs(_shade(back) - shade) > _SETS_OFF
+    return style.without_color + Style(reverse=True) if is_set_off else style.without_color
+
+
+def _shade(color: RichColor) -> int:
+    red, green, blue = color.get_truecolor()
+    return (red * 299 + green * 587 + blue * 114) // 1000
