@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pi_durable_tui.harness.live import AGENT, Agent
+from pi_durable_tui.harness.live import AGENT, DRAFT, Agent, Draft
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.conversation import Conversation
+from pi_durable_tui.records.document import Address
 from pi_durable_tui.records.entry import USER, StoredEntry
 from pi_durable_tui.records.messages import Text, UserMessage
 from pi_durable_tui.session.session import Session
@@ -17,7 +18,10 @@ TITLE_CHARS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chat:
-    """One chat in a list. `last_seq` orders by newest work, whatever the clock said; `last_at_ms` is for people."""
+    """One chat in a list. `last_seq` orders by newest work, whatever the clock said; `last_at_ms` is for people.
+
+    A draft that nobody has sent yet is work too: a chat with nothing else is not empty, so that `--continue` finds it (rule TU-10).
+    """
 
     conversation_id: int
     title: str
@@ -84,17 +88,25 @@ async def _chat(session: Session, conversation: Conversation) -> Chat:
     first = next((each for each in (await storage.entries(conversation.id, limit=20)).items if each.entry.kind == USER), None)
     queued = await storage.submissions(conversation_id=conversation.id, statuses=("queued", "placed"), limit=1)
     live = await storage.tasks(conversation_id=conversation.id, statuses=LIVE_STATUSES, limit=1)
-    text = _text(first)
+    draft = from_json(await session.snapshot(DRAFT, conversation.id) or {}, Draft).text.strip() if not newest else ""
+    text = _text(first) or draft
     return Chat(
         conversation_id=conversation.id,
         title=agent.title or text.strip().split("\n")[0][:TITLE_CHARS],
         first_text=text,
         last_at_ms=newest[0].entry.at_ms if newest else conversation.created_at_ms,
-        last_seq=newest[0].seq if newest else 0,
+        last_seq=newest[0].seq if newest else await _base_seq(session, DRAFT.address(conversation.id)) if draft else 0,
         unfinished=bool(queued.items or live.items),
-        is_empty=not newest,
+        is_empty=not newest and not draft,
         model=agent.model,
     )
+
+
+async def _base_seq(session: Session, address: Address) -> int:
+    """A commit that wrote the document; later ones may have changed it."""
+    document = await session.storage.document(address)
+    revisions = await session.storage.revisions(document.id) if document is not None else None
+    return revisions.base_seq if revisions is not None else 0
 
 
 def _text(stored: StoredEntry | None) -> str:

@@ -147,3 +147,37 @@ def test_an_open_question_is_asked_again_after_a_kill_and_its_answer_counts(begi
     assert (journey.work / "effects.txt").read_text() == "done\n"
     assert len(journey.requests) == 2
     assert journey.refused == []
+
+
+@pytest.mark.slow
+@pytest.mark.rule("TU-10")
+def test_a_draft_in_a_new_chat_survives_a_kill(begin: Begin) -> None:
+    journey = begin(says("unused"))
+    terminal = journey.start("--approve", "all")
+    terminal.wait_for("● stored")
+    terminal.type("a thought not sent yet")
+    terminal.read_for(0.4)  # a draft is stored at most every 100 ms
+    terminal.kill()
+    again = journey.start("--continue", ready="a thought not sent yet")
+    again.wait_for("● stored")
+    assert journey.requests == []
+
+
+@pytest.mark.slow
+@pytest.mark.rule("TU-10", "PR-1", "CASE-A2")
+@pytest.mark.parametrize("after_s", [0.0, 0.02, 0.06])
+def test_a_message_that_is_sent_at_the_moment_of_a_kill_is_in_the_transcript_or_still_in_the_composer(begin: Begin, after_s: float) -> None:
+    journey = begin(says("The answer."))
+    terminal = journey.start("--approve", "all")
+    terminal.wait_for("● stored")
+    terminal.type("a message sent just now")
+    terminal.read_for(0.4)
+    terminal.press("enter")
+    terminal.read_for(after_s)
+    terminal.kill()
+    again = journey.start("--continue", ready="a message sent just now")
+    again.wait_for("● stored")
+    if "a message sent just now" in again.screen().rpartition("╭")[2] and not again.sees("❯ a message sent just now"):
+        again.press("enter")
+    again.wait_for("❯ a message sent just now", "The answer.")
+    assert journey.refused == []

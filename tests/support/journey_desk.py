@@ -55,12 +55,12 @@ class Journey:
             PIDURABLE_MODEL=MODEL,
         )
 
-    def start(self, *arguments: str, columns: int = 100, rows: int = 32, command: Sequence[str] | None = None, **environ: str) -> Terminal:
-        """Start the app in a terminal of its own."""
+    def start(self, *arguments: str, columns: int = 100, rows: int = 32, command: Sequence[str] | None = None, ready: str = "Ask for work") -> Terminal:
+        """Start the app in a terminal of its own; returns when `ready` stands on the screen."""
         full = [*(command or (sys.executable, "-P", "-m", "pi_durable_tui.cli.main")), *arguments]
-        made = Terminal(full, cwd=self.work, environ={**self.environ, **environ}, columns=columns, rows=rows)
+        made = Terminal(full, cwd=self.work, environ=self.environ, columns=columns, rows=rows)
         self._opened.callback(made.close)
-        made.wait_for("Ask for work")
+        made.wait_for(ready)
         return made
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
