@@ -243,6 +243,16 @@ async def test_text_before_a_broken_stream_stays_and_is_not_sent_again(tmp_path:
     assert texts(rig.model.requests[1]) == [("user", "x")]
 
 
+@pytest.mark.rule("GE-6")
+async def test_usage_of_a_failed_attempt_counts_also_when_nothing_came(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    chat = await rig.start((UsageReport(USED), *fail("server")), (TextDelta("half"), UsageReport(USED), *fail("server")), say("whole"))
+    await chat.submit("x")
+    await rig.run_out(chat)
+
+    assert (await chat.view()).usage.models == {"test/model": Usage(input_tokens=300, output_tokens=30)}
+
+
 @pytest.mark.rule("CASE-B6")
 async def test_empty_answer_is_said_and_left_out_of_the_next_request(tmp_path: Path) -> None:
     rig = Rig(tmp_path)

@@ -338,6 +338,34 @@ async def test_fail_fast_aborts_the_others_and_resumes_when_all_have_ended(tmp_p
     assert {task.kind: type(task.outcome) for task in tasks.values()} == {"parent": Completed, "slow": Aborted, "bad": Faulted}
 
 
+@pytest.mark.rule("TK-6", "TK-15", "FB-26")
+async def test_fail_fast_also_ends_the_work_below_the_others(tmp_path: Path) -> None:
+    async def parent(runtime: TaskRuntime) -> None:
+        async def write(transaction: Transaction, _task: Task) -> Any:
+            children = [runtime.child(transaction, kind, {}, Pending(checkpoint={"phase": "go"})) for kind in ("middle", "bad")]
+            return Wait({"phase": "joined"}, tuple(child.id for child in children), "failFast")
+
+        await runtime.commit(write)
+
+    async def middle(runtime: TaskRuntime) -> None:
+        async def write(transaction: Transaction, _task: Task) -> Any:
+            return Wait({"phase": "never"}, (runtime.child(transaction, "slow", {}, Pending(checkpoint={"phase": "go"})).id,))
+
+        await runtime.commit(write)
+
+    async def bad(runtime: TaskRuntime) -> None:
+        await runtime.services.clock.sleep_ms(10)
+        raise ValueError("bad")
+
+    rig = Rig(tmp_path, extensions=kinds(parent={"go": parent, "joined": ended}, middle=middle, slow=forever, bad=bad))
+    await start(rig, "parent")
+    await rig.settle()
+    rig.clock.advance(10)
+    await rig.settle()
+
+    assert {task.kind: type(task.outcome) for task in await rig.tasks()} == {"parent": Completed, "middle": Aborted, "slow": Aborted, "bad": Faulted}
+
+
 @pytest.mark.rule("FB-43", "PR-22")
 async def test_handler_left_behind_by_a_close_can_write_nothing(tmp_path: Path) -> None:
     wrote: list[str] = []

@@ -46,7 +46,7 @@ async def end_turn(runtime: TaskRuntime, at: Request, assembly: Assembly | None,
         usage = await transaction.document(USAGE, task.conversation_id)
         message = _as_recorded(desk, answer, assembly, ending, following)
         entry_id = _record(desk, task, message, at.attempt) if message is not None else None
-        _count(usage, message)
+        _count(usage, at.model, message.usage if message is not None else (assembly.usage if assembly is not None else None))
         move = _move(runtime, desk, at, following, message=message, entry_id=entry_id)
         desk.put_back()
         return move
@@ -65,7 +65,7 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
     if generation is not None and generation.message is not None:
         message = msgspec.structs.replace(generation.message, problem=problem)
         _record(desk, task, message, generation.attempt)
-        _count(usage, message)
+        _count(usage, message.model, message.usage)
     if run is not None and run.task_id == task.id:
         attempt = generation.attempt if generation is not None else 1
         failure = Failure(reason=problem.reason, task_id=task.id, attempt=attempt, at_ms=transaction.now_ms, message=problem.message)
@@ -151,15 +151,12 @@ def _record(desk: Desk, task: Task, message: AssistantMessage, attempt: int) -> 
     return entry.id
 
 
-def _count(draft: Draft, message: AssistantMessage | None) -> None:
-    """Every attempt's usage counts, once, in the commit that records the attempt."""
-    if message is None or message.usage is None:
-        return
-    totals = from_json(draft.value, UsageTotals)
-    used = totals.models.get(message.model, Usage()) + message.usage
-    context_tokens = message.usage.input_tokens + message.usage.output_tokens
-    models = {**totals.models, message.model: used}
-    draft.value = as_object(msgspec.structs.replace(totals, models=models, context_tokens=context_tokens))
+def _count(draft: Draft, model: str, used: Usage | None) -> None:
+    """Every attempt's usage counts, once, in the commit that ends the attempt (rule GE-6)."""
+    if used is not None:
+        totals = from_json(draft.value, UsageTotals)
+        models = {**totals.models, model: totals.models.get(model, Usage()) + used}
+        draft.value = as_object(msgspec.structs.replace(totals, models=models, context_tokens=used.input_tokens + used.output_tokens))
 
 
 def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next, *, message: AssistantMessage | None, entry_id: int | None) -> Move:

@@ -14,7 +14,7 @@ from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.closing import close_task, report
 from pi_durable_tui.harness.tasks.definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.invocation import Invocation, Invocations
-from pi_durable_tui.harness.tasks.ownership import live_children
+from pi_durable_tui.harness.tasks.ownership import live_children, subtree
 from pi_durable_tui.harness.tasks.rules import Action, World, next_action, plan
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.commit import Commit
@@ -165,7 +165,8 @@ class Scheduler:
 
     def _replacements(self, action: Action, task: Task, now_ms: int) -> tuple[Task, ...]:
         if action.kind == "abort_others" and isinstance(task.state, Waiting):
-            others = [self._table.tasks[task_id] for task_id in task.state.on if task_id in self._table.tasks]
+            tasks = self._table.tasks
+            others = [tasks[task_id] for task_id in subtree(task.state.on, tasks, self._table.conversation_owners, background=False)]
             return tuple(msgspec.structs.replace(other, abort_at_ms=now_ms) for other in others if other.abort_at_ms is None)
         if task.outcome is not None:
             return (moved(task, Terminal(outcome=task.outcome), at_ms=now_ms),)
