@@ -32,9 +32,9 @@ TEST_PARTS: dict[str, tuple[str, ...]] = {
     # Cheap and certain first; whatever starts whole programs last.
     "pure": ("architecture", "records", "test_clock.py", "test_entropy.py", "test_errors.py"),
     "contract": ("storage", "session"),
-    "behaviour": ("harness", "models", "tools", "playback", "cli", "support", "examples"),
+    "behaviour": ("harness", "models", "tools", "context", "playback", "cli", "support", "examples"),
     "screen": ("tui",),
-    "crash": ("crash",),
+    "crash": ("crash", "selftest"),
     "journeys": ("journeys",),
 }
 WORKERS = {"screen": "0"}  # pictures that no test uses are noticed only when one process sees all of them

@@ -17,8 +17,10 @@ import typer
 from typer.exceptions import TyperException
 
 from pi_durable_tui import __version__
+from pi_durable_tui.cli.commands import checks, looking, sessions
+from pi_durable_tui.cli.commands.options import HELP_NAMES, Cwd, Debug
 from pi_durable_tui.cli.report import report
-from pi_durable_tui.cli.routing import CHAT, PromptOrCommand
+from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand
 from pi_durable_tui.errors import BadRequest
 
 _EPILOG = 'Example:  git diff | pidurable -p "review this"'
@@ -29,13 +31,10 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings=HELP_NAMES,
     help="A coding agent whose work cannot be lost: kill it, and --continue goes on.",
     epilog=_EPILOG,
 )
-
-sessions_app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
-app.add_typer(sessions_app, name="sessions")
 
 
 class Mode(StrEnum):
@@ -54,13 +53,6 @@ class Approve(StrEnum):
     PLAN = "plan"
 
 
-class Store(StrEnum):
-    """The kinds of store."""
-
-    SQLITE = "sqlite"
-    JSONL = "jsonl"
-
-
 class Thinking(StrEnum):
     """How much the model reasons."""
 
@@ -76,17 +68,11 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-Cwd = Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Work in DIR instead of here.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
-Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
-ChatId = Annotated[str | None, typer.Argument(metavar="[ID]", help="A chat as `pidurable sessions` names it; without: the one --continue takes.")]
-
-
-@app.command(CHAT, hidden=True)
+@app.command(CHAT, hidden=True, cls=ChatCommand, epilog=_EPILOG)
 def chat(
     prompt: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     continue_: Annotated[bool, typer.Option("--continue", "-c", help="Resume this directory's newest chat and its work.")] = False,
-    print_: Annotated[bool, typer.Option("--print", "-p", help="Print the answer and exit; piped input comes first.")] = False,
+    print_: Annotated[bool, typer.Option("--print", "-p", help="Print the answer and exit; more: pidurable -p --help")] = False,
     mode: Annotated[Mode, typer.Option(metavar="MODE", show_default=False, help="With -p: text (the answer) or json (one event a line).")] = Mode.TEXT,
     model: Annotated[str | None, typer.Option(metavar="M", help="The model: provider/name, or playback/NAME.")] = None,
     approve: Annotated[Approve | None, typer.Option(metavar="MODE", help="What needs no question: ask, edits, all; plan only reads.")] = None,
@@ -115,7 +101,7 @@ def chat(
     )
 
 
-@app.command(epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
+@app.command(short_help="a recorded session, no key", epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
 def demo(
     name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; without: 02-read-edit-test.")] = None,
     headless: Annotated[bool, typer.Option("--headless", help="As text on stdout instead of in the app.")] = False,
@@ -141,45 +127,9 @@ def demo_player(name: str, stage: str, headless: bool = False, speed: float = 1.
     return play_story(name, stage, headless=headless, speed=speed, anchor_ms=anchor_ms)
 
 
-@app.command(epilog="Example:  pidurable inspect 1.3 --json")
-def inspect(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
-    """Show live tasks, waits, restarts and open submissions."""
-    from pi_durable_tui.cli.inspect import inspect_chat
-
-    del debug
-    return inspect_chat(chat_id, cwd=cwd, as_json=as_json)
-
-
-@app.command(epilog="Example:  pidurable log | less")
-def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
-    """Print a chat as plain text."""
-    from pi_durable_tui.cli.log import log_chat
-
-    del debug
-    return log_chat(chat_id, cwd=cwd)
-
-
-@sessions_app.callback(epilog="Example:  pidurable sessions --json")
-def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
-    """List the chats of this directory."""
-    from pi_durable_tui.cli.sessions import list_sessions
-
-    del debug
-    return list_sessions(cwd=cwd, as_json=as_json) if context.invoked_subcommand is None else 0
-
-
-@sessions_app.command("convert", epilog="Example:  pidurable sessions convert 2 --to jsonl")
-def sessions_convert(
-    to: Annotated[Store, typer.Option(metavar="KIND", help="sqlite (one file) or jsonl (a folder of JSON lines).")],
-    number: Annotated[int, typer.Argument(min=1, metavar="[N]", help="The session: the number before the dot of its chats' ids.")] = 1,
-    cwd: Cwd = None,
-    debug: Debug = False,
-) -> int:
-    """Turn a session's store into the other kind; the old one is kept."""
-    from pi_durable_tui.cli.sessions import convert_session
-
-    del debug
-    return convert_session(number, to.value, cwd=cwd)
+app.add_typer(looking.app)
+app.add_typer(sessions.app, name="sessions")
+app.add_typer(checks.app)
 
 
 def run(arguments: Sequence[str]) -> int:

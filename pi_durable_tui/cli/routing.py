@@ -10,10 +10,11 @@ Commands stand first: with an option before it (`pidurable -c log`) a word belon
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
@@ -22,6 +23,12 @@ CHAT = "chat"
 """The hidden command that opens a chat, with a prompt or without."""
 
 _HELP = ("--help", "-h")
+_USAGE = "[OPTIONS] [--] [PROMPT]…"
+
+MORE = frozenset({"mode", "debug"})
+"""Options of the chat that its own page shows (`pidurable -p --help`) and the first page leaves out, so that it fits a screen."""
+
+_COLUMN_CELLS = 38
 
 
 def routed(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
@@ -31,6 +38,13 @@ def routed(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
     return [CHAT, *arguments]
 
 
+class ChatCommand(TyperCommand):
+    """The chat: its page shows every option."""
+
+    def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
+        formatter.write_usage(ctx.command_path.removesuffix(f" {CHAT}"), _USAGE)
+
+
 class PromptOrCommand(TyperGroup):
     """A group of commands in which everything that is no command is a prompt."""
 
@@ -38,9 +52,16 @@ class PromptOrCommand(TyperGroup):
         return super().parse_args(ctx, routed(args, self.commands))
 
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
-        formatter.write_usage(ctx.command_path, "[OPTIONS] [--] [PROMPT]… | COMMAND [OPTIONS]")
+        formatter.write_usage(ctx.command_path, f"{_USAGE} | COMMAND [OPTIONS]")
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
-        """The options of the chat command, which are those a person means, then the commands."""
-        self.commands[CHAT].format_options(ctx, formatter)
-        self.format_commands(ctx, formatter)
+        """The options of the chat command, which are those a person means, then the commands in two columns."""
+        records = [option.get_help_record(ctx) for option in self.commands[CHAT].get_params(ctx) if option.name not in MORE]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+        shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        width = max(len(name) for name, _ in shown)
+        cells = [f"{name:<{width}}  {command.get_short_help_str()}" for name, command in shown]
+        with formatter.section("Commands"):
+            for left, right in itertools.zip_longest(cells[::2], cells[1::2], fillvalue=""):
+                formatter.write(f"{'':>{formatter.current_indent}}{left:<{_COLUMN_CELLS}} {right}".rstrip() + "\n")

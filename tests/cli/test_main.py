@@ -11,11 +11,12 @@ from typer.testing import CliRunner
 from pi_durable_tui import __version__
 from pi_durable_tui.cli import main
 from pi_durable_tui.cli.report import report
-from pi_durable_tui.cli.routing import routed
+from pi_durable_tui.cli.routing import MORE, routed
 from pi_durable_tui.errors import ConfigError, InternalError, ModelError, SessionFailed, StoreCorrupt, StoreLocked
 from tests.support.cli_runs import Desk
 
-COMMANDS = ("chat", "demo", "inspect", "log", "sessions")
+COMMANDS = ("chat", "demo", "inspect", "log", "selftest", "sessions")
+PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), ["sessions", "convert"])
 SCREEN = (80, 24)
 
 
@@ -60,9 +61,9 @@ def test_words_and_what_follows_two_dashes_become_the_prompt(typed: list[str], p
 
 
 @pytest.mark.rule("CL-6")
-@pytest.mark.parametrize("arguments", [["--help"], *([name, "--help"] for name in COMMANDS[1:])])
-def test_every_help_fits_a_screen_and_shows_an_example(arguments: list[str]) -> None:
-    output = CliRunner().invoke(main.app, arguments, terminal_width=SCREEN[0]).output
+@pytest.mark.parametrize("page", PAGES)
+def test_every_help_fits_a_screen_and_shows_an_example(page: list[str]) -> None:
+    output = CliRunner().invoke(main.app, [*page, "--help"], terminal_width=SCREEN[0]).output
     lines = output.rstrip("\n").split("\n")
     assert "Example:" in output
     assert len(lines) < SCREEN[1]
@@ -70,12 +71,16 @@ def test_every_help_fits_a_screen_and_shows_an_example(arguments: list[str]) -> 
 
 
 @pytest.mark.rule("CL-6")
-def test_the_help_of_everything_names_every_option_and_command() -> None:
-    output = CliRunner().invoke(main.app, ["-h"], terminal_width=SCREEN[0]).output
+def test_the_help_of_everything_names_every_command_and_the_options_that_its_own_page_does_not() -> None:
+    first, more = (CliRunner().invoke(main.app, [*page, "-h"], terminal_width=SCREEN[0]).output for page in ([], ["-p"]))
     command = typer.main.get_group(main.app)
-    shown = [option for param in command.commands["chat"].params if not getattr(param, "hidden", False) for option in param.opts]
-    assert [word for word in [*shown, *COMMANDS[1:]] if word not in output] == []
-    assert "demo-player" not in output
+    options = [param for param in command.commands["chat"].params if not getattr(param, "hidden", False)]
+    names = {option.name: option.opts for option in options}
+    assert [word for name, words in names.items() if name not in MORE for word in words if word not in first] == []
+    assert [word for words in names.values() for word in words if word not in more] == []
+    assert names.keys() >= MORE
+    assert [name for name in COMMANDS[1:] if f"  {name}  " not in f"{first} "] == []
+    assert "demo-player" not in first
 
 
 @pytest.mark.rule("CASE-B11")

@@ -1,0 +1,1 @@
+"""Commands that look at the program and the machine themselves: `selftest` and `doctor`."""

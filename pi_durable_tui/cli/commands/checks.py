@@ -1,0 +1,29 @@
+"""Commands that look at the program and the machine."""
+
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pi_durable_tui.cli.commands.options import Debug
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command(short_help="kill it, see what is lost", epilog="Example:  pidurable selftest --kill 200")
+def selftest(
+    kill: Annotated[int, typer.Option("--kill", min=1, max=1_000_000, metavar="N", help="How many times.")] = 50,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="SEED", help="Draw the same moments as an earlier run.")] = None,
+    debug: Debug = False,
+) -> int:
+    """Kill a scripted run at random moments, go on with it, and judge it.
+
+    Real SIGKILLs of real processes with tools and files, in a temporary folder; no key, no network. Exit status 1: a promise was broken.
+    """
+    from pi_durable_tui.cli.check.selftest import run_selftest
+
+    del debug
+    return run_selftest(kill, seed=seed)

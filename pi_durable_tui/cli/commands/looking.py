@@ -1,0 +1,29 @@
+"""Commands that look at a chat."""
+
+# ruff: noqa: PLC0415 - what a command needs is imported when it runs
+
+from __future__ import annotations
+
+import typer
+
+from pi_durable_tui.cli.commands.options import ChatId, Cwd, Debug, Json
+
+app = typer.Typer(rich_markup_mode=None)
+
+
+@app.command(short_help="what lives, and why it waits", epilog="Example:  pidurable inspect 1.3 --json")
+def inspect(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Show live tasks, waits, restarts and open submissions."""
+    from pi_durable_tui.cli.inspect import inspect_chat
+
+    del debug
+    return inspect_chat(chat_id, cwd=cwd, as_json=as_json)
+
+
+@app.command(short_help="a chat as plain text", epilog="Example:  pidurable log | less")
+def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Print a chat as plain text."""
+    from pi_durable_tui.cli.log import log_chat
+
+    del debug
+    return log_chat(chat_id, cwd=cwd)
