@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Content, Message, StopReason, Usage
 
@@ -161,6 +162,7 @@ class ToolResult:
         handoff: The context starts anew with this text after this round (rule TO-6).
         add_tools: Names to add to the conversation's selection of tools; without effect where all tools are offered.
         usage: What the tool spent, counted under its name.
+        documents: New values of documents of the conversation, stored in the commit that stores the result.
     """
 
     content: tuple[Content, ...] = ()
@@ -171,6 +173,7 @@ class ToolResult:
     handoff: str | None = None
     add_tools: tuple[str, ...] = ()
     usage: Usage | None = None
+    documents: tuple[tuple[Definition, JsonObject], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,6 +250,7 @@ class ToolContext:
         started: Stores facts about what was started (pid, start time, boot id) beside the intent; returns once they are stored.
         call_id: Unique per call, stable over a re-run; safe in file names.
         subagents: The subagents of the conversation.
+        document: Gives the committed value of a document of the conversation; the caller's own copy.
     """
 
     environment: Environment
@@ -255,6 +259,7 @@ class ToolContext:
     started: Callable[[JsonObject], Awaitable[None]]
     call_id: str
     subagents: Subagents
+    document: Callable[[Definition], Awaitable[JsonObject]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

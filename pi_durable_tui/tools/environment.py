@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -149,6 +149,32 @@ class LocalEnvironment:
             return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=on_output)
         except OSError as error:
             raise EnvironmentFailure(f"The command could not be started in {spec.directory}: {error.strerror or error}. Nothing was run.") from error
+
+    def program(self, name: str) -> str | None:
+        """The absolute path of a program of the user's PATH; None when there is none, or only one inside the working directory (CASE-G4)."""
+        here = os.path.realpath(self._cwd)
+        for folder in self._variables.get("PATH", "").split(os.pathsep):
+            found = os.path.realpath(Path(folder) / name)
+            is_foreign = os.path.commonpath([here, found]) != here
+            if Path(folder).is_absolute() and is_foreign and os.access(found, os.X_OK) and Path(found).is_file():
+                return found
+        return None
+
+    async def run_program(self, arguments: Sequence[str], *, timeout_ms: float, on_output: Callable[[bytes], None]) -> process.CommandEnd:
+        """Run one of our own programs where the conversation stands, with the environment of commands; see `process.run_command`.
+
+        Raises:
+            EnvironmentFailure: It cannot be run at all; nothing ran.
+        """
+
+        async def started(_facts: process.ProcessFacts) -> None:
+            return None
+
+        spec = process.Command(arguments=arguments, directory=self.directory(), environment=variables.for_commands(self._variables), timeout_ms=timeout_ms)
+        try:
+            return await process.run_command(spec, clock=self.clock, on_started=started, on_output=on_output)
+        except OSError as error:
+            raise EnvironmentFailure(f"{arguments[0]} could not be started: {error.strerror or error}.") from error
 
     def open_spill(self, call_id: str) -> tuple[Path, int]:
         """A new private file for the output of a call, and a descriptor to write it; the oldest ones are removed to keep the folder bounded.

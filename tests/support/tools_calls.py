@@ -8,11 +8,25 @@ from typing import Any
 import msgspec
 
 from pi_durable_tui.clock import Clock, SystemClock
-from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Reconciled, SubagentInfo, Tool, ToolContext, ToolResult
+from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
+
+
+class NoSubagents:
+    """The subagents of a conversation that has none."""
+
+    async def list(self) -> tuple[SubagentInfo, ...]:
+        return ()
+
+    async def message(self, task_id: int, text: str) -> bool:
+        return False
+
+    async def stop(self, task_id: int) -> bool:
+        return False
 
 
 class Workplace:
@@ -27,13 +41,25 @@ class Workplace:
         self.output: list[str] = []
         self.started: list[JsonObject] = []
         self.calls = 0
+        self.documents: dict[str, JsonObject] = {}
 
     def context(self, prepared: Any = None, call_id: str | None = None) -> ToolContext:
         async def started(facts: JsonObject) -> None:
             self.started.append(facts)
 
+        async def document(definition: Definition) -> JsonObject:
+            return self.documents.get(definition.kind, {})
+
         self.calls += 1
-        return ToolContext(environment=self.environment, output=self.output.append, prepared=prepared, started=started, call_id=call_id or f"call{self.calls}")
+        return ToolContext(
+            environment=self.environment,
+            output=self.output.append,
+            prepared=prepared,
+            started=started,
+            call_id=call_id or f"call{self.calls}",
+            subagents=NoSubagents(),
+            document=document,
+        )
 
     async def call(self, name: str, **arguments: Any) -> ToolResult:
         """Prepare and execute, as a call that nothing interrupts."""
@@ -45,7 +71,9 @@ class Workplace:
             if isinstance(prepared, ToolResult):
                 return prepared
             context = self.context(prepared, context.call_id)
-        return await tool.execute(converted, context)
+        result = await tool.execute(converted, context)
+        self.documents |= {definition.kind: value for definition, value in result.documents}
+        return result
 
     async def prepare(self, name: str, **arguments: Any) -> dict[str, Any]:
         """The intent of a call that is not refused."""

@@ -28,6 +28,7 @@ from pi_durable_tui.harness.tool.finish import close_tool, finish
 from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Completed, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -242,9 +243,17 @@ async def _context(runtime: TaskRuntime, output: RunningOutput | None, prepared:
         if output is not None:
             output.add(text)
 
-    environment = runtime.services.environment(runtime.task.conversation_id, agent)
+    async def document(definition: Definition) -> JsonObject:
+        return await runtime.services.session.snapshot(definition, runtime.task.conversation_id) or definition.initial()
+
     return ToolContext(
-        environment=environment, output=say, prepared=prepared, started=started, call_id=f"call-{runtime.task_id}", subagents=OwnSubagents(runtime)
+        environment=runtime.services.environment(runtime.task.conversation_id, agent),
+        output=say,
+        prepared=prepared,
+        started=started,
+        call_id=f"call-{runtime.task_id}",
+        subagents=OwnSubagents(runtime),
+        document=document,
     )
 
 
