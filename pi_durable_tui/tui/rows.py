@@ -14,7 +14,9 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import COMPACTION, RESET, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
-from pi_durable_tui.tui.safe_text import overwritten, safe_line, safe_text, without_colors
+from pi_durable_tui.tui.colors import Colored, Span, colored
+from pi_durable_tui.tui.images import image_words
+from pi_durable_tui.tui.safe_text import overwritten, safe_line, safe_text
 
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 ToolStatus: TypeAlias = Literal["pending", "asking", "running", "done", "failed", "interrupted", "stopped"]
@@ -52,7 +54,7 @@ class ToolRow:
     """One call.
 
     Attributes:
-        output: Its result or, while it runs, the end of its output.
+        output: Its result or, while it runs, the end of its output; `colors` are parts of it.
         dropped_chars: How much of a running output was cut off in front of `output`.
         diff: A unified diff, or ""; `added_lines` and `removed_lines` count the whole change, `is_diff_cut` says that `diff` is not the whole.
         path: The file it is about, or "".
@@ -66,6 +68,7 @@ class ToolRow:
     started_at_ms: int | None
     duration_ms: int | None = None
     output: str = ""
+    colors: tuple[Span, ...] = ()
     dropped_chars: int = 0
     diff: str = ""
     added_lines: int = 0
@@ -186,9 +189,9 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
     harness = [_harness_words(text) for text in texts if text.startswith("<harness>")]
     diagnostics = [_object(item) for item in _list(data.get("diagnostics"))]
     remarks = [words for item in diagnostics if (words := _string(item.get("message")))] or harness
-    images = [f"image {part.mime_type}, {len(part.data) * 3 // 4:,} bytes" for part in message.content if isinstance(part, Image)]
+    images = [image_words(part.mime_type, part.data) for part in message.content if isinstance(part, Image)]
     codes = {_string(item.get("code")) for item in diagnostics}
-    task_id = data.get("taskId")
+    task_id, shown = data.get("taskId"), _output(output)
     return ToolRow(
         key=f"tool-{task_id}" if isinstance(task_id, int) else key,
         name=safe_line(message.tool_name, max_cells=40),
@@ -196,7 +199,8 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
         status=_result_status(message, codes),
         started_at_ms=_integer(data.get("startedAtMs")),
         duration_ms=_integer(data.get("durationMs")),
-        output=_output(output),
+        output=shown.text,
+        colors=shown.spans,
         diff=safe_text(_string(details.get("diff"))),
         added_lines=_integer(details.get("added")) or 0,
         removed_lines=_integer(details.get("removed")) or 0,
@@ -209,13 +213,15 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
 
 def slot_row(slot: ToolSlot) -> ToolRow:
     """The row of a call that has no result yet."""
+    shown = _output(slot.output[-TAIL_CHARS:])
     return ToolRow(
         key=f"tool-{slot.task_id}",
         name=safe_line(slot.name, max_cells=40),
         title=safe_line(slot.title),
         status=slot.status,
         started_at_ms=slot.started_at_ms,
-        output=_output(slot.output[-TAIL_CHARS:]),
+        output=shown.text,
+        colors=shown.spans,
         dropped_chars=slot.output_dropped_chars + max(0, len(slot.output) - TAIL_CHARS),
         path=safe_line(_string(slot.arguments.get("path"))),
     )
@@ -230,7 +236,7 @@ def failure_row(failure: Failure) -> MarkRow:
 
 def content_text(content: Sequence[Content]) -> str:
     """The text parts joined by newlines; a picture is named."""
-    return "\n".join(part.text if isinstance(part, Text) else f"[image {part.mime_type}]" for part in content)
+    return "\n".join(part.text if isinstance(part, Text) else f"[{image_words(part.mime_type, part.data)}]" for part in content)
 
 
 def _result_status(message: ToolResultMessage, codes: set[str]) -> ToolStatus:
@@ -241,8 +247,10 @@ def _result_status(message: ToolResultMessage, codes: set[str]) -> ToolStatus:
     return "failed" if message.is_error else "done"
 
 
-def _output(text: str) -> str:
-    return safe_text(without_colors(overwritten(text))).rstrip("\n")
+def _output(text: str) -> Colored:
+    shown = colored(overwritten(text))
+    kept = shown.text.rstrip("\n")
+    return Colored(kept, tuple((start, min(end, len(kept)), style) for start, end, style in shown.spans if start < len(kept)))
 
 
 def problem_text(problem: Problem | None) -> str:

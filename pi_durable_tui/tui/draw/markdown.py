@@ -17,6 +17,7 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
+from pi_durable_tui.tui.draw.marks import mark_joins, ours, piece
 from pi_durable_tui.tui.draw.syntax import highlight
 from pi_durable_tui.tui.palette import Palette
 
@@ -122,7 +123,7 @@ class MarkdownPainter:
 
     def code(self, code: str, language: str, width: int) -> list[Text]:
         """Lines of code behind a thin rule; long lines wrap, nothing is cut off."""
-        bar = self.palette.style(self.palette.faint)
+        bar = ours(self.palette.style(self.palette.faint))
         result: list[Text] = []
         for line in highlight(code, language, self.palette, base=self._text):
             result += [Text.assemble(("▏ ", bar), part, end="") for part in self.wrap(line, width - 2)]
@@ -133,7 +134,15 @@ class MarkdownPainter:
         width = max(MIN_CELLS, width)
         if text.cell_len <= width and "\n" not in text.plain:
             return [text]
-        return list(text.wrap(self._console, width, overflow="fold", tab_size=4)) or [Text("", end="")]
+        parts = list(text.wrap(self._console, width, overflow="fold", tab_size=4)) or [Text("", end="")]
+        mark_joins(text, parts)
+        return parts
+
+    def _wrap_cell(self, text: Text, width: int) -> list[Text]:
+        """As `wrap`, but the lines of a cell stay lines of the table when they are copied."""
+        width = max(MIN_CELLS, width)
+        fits = text.cell_len <= width and "\n" not in text.plain
+        return [text] if fits else list(text.wrap(self._console, width, overflow="fold", tab_size=4)) or [Text("", end="")]
 
     def _tokens(self, tokens: list[Token], width: int) -> list[Text]:
         result: list[Text] = []
@@ -160,7 +169,7 @@ class MarkdownPainter:
             case "bullet_list_open" | "ordered_list_open":
                 return self._list(token, inner, width)
             case "blockquote_open":
-                return self._prefixed(self._tokens(inner, width - 2), "┃ ", "┃ ", palette.style(palette.faint), style=palette.style(palette.muted))
+                return self._prefixed(self._tokens(inner, width - 2), "┃ ", "┃ ", ours(palette.style(palette.faint)), style=palette.style(palette.muted))
             case "table_open":
                 return self._table(inner, width)
             case "hr":
@@ -184,7 +193,8 @@ class MarkdownPainter:
         for index, line in enumerate(lines):
             if style is not None:
                 line = Text.assemble(line, style=style, end="")  # noqa: PLW2901 - the same line, coloured
-            result.append(Text.assemble((first if index == 0 else other, prefix_style), line, end=""))
+            is_wrapped = index > 0 and piece(line).joins is not None
+            result.append(Text.assemble((first if index == 0 else other, ours(prefix_style) if is_wrapped else prefix_style), line, end=""))
         return result
 
     def _inline(self, token: Token, base: Style) -> Text:
@@ -236,7 +246,7 @@ class MarkdownPainter:
         widths = _column_widths([[cell.cell_len for cell, _ in row] for row in rows], width)
         result: list[Text] = []
         for index, row in enumerate(rows):
-            cells = [self.wrap(cell, column) for (cell, _), column in zip(row, widths, strict=False)]
+            cells = [self._wrap_cell(cell, column) for (cell, _), column in zip(row, widths, strict=False)]
             for line in range(max(map(len, cells), default=0)):
                 parts = [
                     _aligned(cell[line] if line < len(cell) else Text(), side, column) for cell, (_, side), column in zip(cells, row, widths, strict=False)

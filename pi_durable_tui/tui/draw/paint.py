@@ -17,6 +17,7 @@ from rich.text import Text
 
 from pi_durable_tui.tui.draw.diff import diff_lines
 from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
+from pi_durable_tui.tui.draw.marks import ours
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, ToolRow, ToolStatus, UserRow
@@ -111,15 +112,15 @@ class Painter:
 
     def indented(self, lines: Sequence[Text]) -> list[Text]:
         """The lines behind the margin."""
-        return [Text.assemble(" " * MARGIN_CELLS, line, end="") for line in lines]
+        return [Text.assemble((" " * MARGIN_CELLS, ours()), line, end="") for line in lines]
 
     def _user(self, row: UserRow) -> list[Text]:
         palette = self.palette
         body = self._markdown.wrap(Text(row.text.strip("\n"), palette.style(palette.text, bold=True), end=""), self._room)
         lines = [Text("", end="")]
         for index, part in enumerate(body):
-            line = Text.assemble(("❯ " if index == 0 else "  ", palette.style(palette.accent, bold=True)), part, end="")
-            line.append(" " * max(0, self.width - line.cell_len))
+            line = Text.assemble(("❯ " if index == 0 else "  ", ours(palette.style(palette.accent, bold=True))), part, end="")
+            line.append(" " * max(0, self.width - line.cell_len), ours())
             line.stylize(palette.style(on=palette.raised))
             lines.append(line)
         return lines
@@ -129,9 +130,9 @@ class Painter:
         text = row.text.strip()
         if unfolded:
             body = self._markdown.wrap(Text(text, style, end=""), self._room)
-            return [Text("", end=""), *(Text.assemble(("∴ " if index == 0 else "  ", style), part, end="") for index, part in enumerate(body))]
+            return [Text("", end=""), *(Text.assemble(("∴ " if index == 0 else "  ", ours(style)), part, end="") for index, part in enumerate(body))]
         shown = text.rpartition("\n")[2] if row.is_open else text.partition("\n")[0]
-        return [Text("", end=""), self._cut(Text.assemble(("∴ ", style), (shown, style), end=""), self._room + MARGIN_CELLS)]
+        return [Text("", end=""), self._cut(Text.assemble(("∴ ", ours(style)), (shown, style), end=""), self._room + MARGIN_CELLS)]
 
     def _tool(self, row: ToolRow, *, unfolded: bool, joins: bool, now_ms: int) -> list[Text]:
         result = [self._tool_line(row, now_ms)]
@@ -140,7 +141,9 @@ class Painter:
         result += self._tool_output(row, unfolded=unfolded)
         if row.status in ("failed", "interrupted", "stopped") or unfolded:
             tone = self.palette.warn if row.status != "failed" else self.palette.bad
-            result += [Text.assemble(" " * 4, self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks]
+            result += [
+                Text.assemble((" " * 4, ours()), self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks
+            ]
         return result if joins and len(result) == 1 else [Text("", end=""), *result]
 
     def _tool_line(self, row: ToolRow, now_ms: int) -> Text:
@@ -148,7 +151,9 @@ class Painter:
         colors = {"done": palette.good, "failed": palette.bad, "interrupted": palette.warn, "stopped": palette.warn, "asking": palette.warn}
         color = colors.get(row.status, palette.accent)
         facts = Text(" · ".join(_facts(row, now_ms)), palette.style(palette.muted if row.status != "failed" else palette.bad), end="")
-        head = Text.assemble((f"{_STATUS_MARKS[row.status]} ", palette.style(color, bold=True)), (row.name, palette.style(palette.text, bold=True)), end="")
+        head = Text.assemble(
+            (f"{_STATUS_MARKS[row.status]} ", ours(palette.style(color, bold=True))), (row.name, palette.style(palette.text, bold=True)), end=""
+        )
         title = row.title.removeprefix(f"{row.name} ").strip()
         room = min(self.width, MAX_TEXT_CELLS) - MARGIN_CELLS - head.cell_len - facts.cell_len - 4
         head.append("  ")
@@ -157,9 +162,9 @@ class Painter:
         return head.append_text(facts)
 
     def _diff(self, row: ToolRow, *, unfolded: bool) -> list[Text]:
-        lines = diff_lines(row.diff, path=row.path, width=min(self.width, MAX_TEXT_CELLS) - 4, palette=self.palette)
+        lines = diff_lines(row.diff, path=row.path, width=self.width - 2 * MARGIN_CELLS, palette=self.palette)
         shown = lines if unfolded or len(lines) <= _FOLDED_DIFF_LINES + 1 else lines[:_FOLDED_DIFF_LINES]
-        result = [Text.assemble("  ", line, end="") for line in shown]
+        result = [Text.assemble(("  ", ours()), line, end="") for line in shown]
         if len(shown) < len(lines):
             result.append(self._faint(f"… {len(lines) - len(shown)} more lines (Ctrl+O)"))
         elif row.is_diff_cut:
@@ -170,13 +175,12 @@ class Painter:
         is_over = row.status in ("done", "failed", "interrupted", "stopped")
         if not row.output or (row.status == "done" and not unfolded) or (row.diff and not unfolded and row.status == "done"):
             return []
-        lines = row.output.split("\n")
+        count = row.output.count("\n") + 1
         limit = _UNFOLDED_LINES if unfolded else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
-        hidden = max(0, len(lines) - limit)
+        hidden = max(0, count - limit)
         result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
-        bar, style = self.palette.style(self.palette.faint), self.palette.style(self.palette.muted)
-        for line in lines[hidden:]:
-            text = Text(line, style, end="")
+        bar, style = ours(self.palette.style(self.palette.faint)), self.palette.style(self.palette.muted)
+        for text in colored_lines(row, hidden, style):
             parts = self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]
             result += [Text.assemble(("  │ ", bar), part, end="") for part in parts]
         return result
@@ -202,12 +206,24 @@ class Painter:
         )
 
     def _faint(self, text: str) -> Text:
-        return Text(f"    {text}", self.palette.style(self.palette.muted), end="")
+        return Text.assemble(("    ", ours()), (text, self.palette.style(self.palette.muted)), end="")
 
     def _cut(self, text: Text, width: int) -> Text:
         if text.cell_len > width:
             text.truncate(max(1, width), overflow="ellipsis")
         return text
+
+
+def colored_lines(row: ToolRow, hidden: int, style: Style) -> list[Text]:
+    """The lines of a tool's output after the first `hidden` ones, in the colours it printed over `style`."""
+    start = 0
+    for _ in range(hidden):
+        start = row.output.index("\n", start) + 1
+    text = Text(row.output[start:], style, end="")
+    for first, last, color in row.colors:
+        if last > start:
+            text.stylize(color, max(0, first - start), last - start)
+    return list(text.split("\n", allow_blank=True)) or [text]
 
 
 def duration_text(duration_ms: int) -> str:
