@@ -20,7 +20,7 @@ def tokens(text: str) -> list[str]:
 
 def transcript(terminal: Terminal) -> list[str]:
     """The lines above the composer that are not about what goes on right now."""
-    lines = terminal.lines()
+    lines = terminal.app_lines()
     end = max(index for index, line in enumerate(lines) if line.startswith("╭"))
     return [line.strip() for line in lines[:end] if line.strip() and line[0] not in "⠋⠙⠹⠸⠼⠴⠦⠧"]
 

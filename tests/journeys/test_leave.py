@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 
 import pytest
 
@@ -52,6 +53,21 @@ def test_a_signal_in_mid_stream_closes_cleanly_and_continuing_asks_again_as_if_n
     assert not again.sees("killed")
     assert len(journey.requests) == 2
     assert journey.requests[0]["messages"] == journey.requests[1]["messages"]
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CL-7", "PR-20", "CASE-E5")
+def test_a_kill_gives_the_terminal_back_and_says_how_to_come_back(begin: Begin) -> None:
+    journey = begin([{"text": "Half an answer."}, {"stall": True}])
+    terminal = journey.start("--approve", "all")
+    terminal.send("a question")
+    terminal.wait_for("Half an answer.")
+    terminal.kill()
+    deadline_s = time.monotonic() + 5
+    while not (is_restored(terminal) and terminal.sees("pidurable --continue")) and time.monotonic() < deadline_s:
+        terminal.read_for(0.05)
+    assert is_restored(terminal)
+    assert terminal.sees("pidurable --continue")
 
 
 @pytest.mark.slow

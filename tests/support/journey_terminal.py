@@ -139,6 +139,10 @@ class Terminal:
         """The lines of the screen that is shown, without trailing blanks."""
         return [line.rstrip() for line in (self._alternate if self.is_alternate else self._normal).display]
 
+    def app_lines(self) -> list[str]:
+        """The lines of the app's own screen, as it was left when it is gone."""
+        return [line.rstrip() for line in self._alternate.display]
+
     def screen(self) -> str:
         """The screen as text."""
         return "\n".join(self.lines())
