@@ -10,6 +10,8 @@ from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.workspace import open_workspace, trusting_of
+from pi_durable_tui.context.workspace import Workspace
 from pi_durable_tui.errors import BadRequest, ConfigError
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.harness import Harness
@@ -29,6 +31,7 @@ class Wish:
     approval: ApprovalMode | None = None
     thinking: ThinkingLevel | None = None
     cwd: str | None = None
+    trust: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +40,14 @@ class Opened:
 
     Attributes:
         models: What it asks; may be warmed up.
+        workspace: What the directory brings to its chats.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
 
     harness: Harness
     conversation: Conversation
     models: ModelGateway
+    workspace: Workspace
     problem: ConfigError | None
 
 
@@ -79,7 +84,8 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         found = None
         number, storage = await open_free(setup)
     models = all_models(setup)
-    harness = await open_harness(setup, number, storage, models)
+    workspace = open_workspace(setup, trusting=trusting_of(in_print_mode=wish.in_print_mode, trust=wish.trust))
+    harness = await open_harness(setup, number, storage, models, extensions=[workspace.extension()])
     try:
         if found is None:
             conversation = await harness.create_conversation(new_agent(setup, wish))
@@ -89,7 +95,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     except BaseException:
         await harness.close()
         raise
-    return Opened(harness=harness, conversation=conversation, models=models, problem=problem_of(setup, agent.model))
+    return Opened(harness=harness, conversation=conversation, models=models, workspace=workspace, problem=problem_of(setup, agent.model))
 
 
 def new_agent(setup: Setup, wish: Wish) -> Agent:

@@ -5,7 +5,7 @@ It opens; it decides nothing about what then happens. Nothing here imports textu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pi_durable_tui.cli import paths
@@ -18,6 +18,7 @@ from pi_durable_tui.errors import Refused, StoreCorrupt
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway
+from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.records.json import clean_text
@@ -135,7 +136,7 @@ def all_models(setup: Setup) -> Gateways:
     )
 
 
-async def open_harness(setup: Setup, number: int, storage: Storage, models: ModelGateway) -> Harness:
+async def open_harness(setup: Setup, number: int, storage: Storage, models: ModelGateway, *, extensions: Sequence[Extension] = ()) -> Harness:
     """A harness over open session `number`, which it owns from now on; recovered, and running nothing yet."""
     return await Harness.open(
         storage,
@@ -144,6 +145,7 @@ async def open_harness(setup: Setup, number: int, storage: Storage, models: Mode
         environment=Environments(setup, number),
         clock=setup.clock,
         entropy=setup.entropy,
+        extensions=extensions,
         settings=setup.settings.harness(),
     )
 

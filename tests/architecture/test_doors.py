@@ -18,6 +18,7 @@ FILE_DOORS = (
     "pi_durable_tui/tools/reaper.py",
     "pi_durable_tui/models/litellm",
     "pi_durable_tui/playback/folder.py",
+    "pi_durable_tui/context/files.py",
     "pi_durable_tui/cli/paths.py",
 )
 FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
