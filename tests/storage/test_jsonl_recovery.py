@@ -9,16 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import SchemaTooNew, StoreCorrupt
+from pi_durable_tui.records import codec
 from pi_durable_tui.records.commit import Batch, DocumentDelta
+from pi_durable_tui.records.document import StoredDocument
 from pi_durable_tui.records.task import Completed, Running, Terminal
+from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.dump import Dump, dump_of
 from pi_durable_tui.storage.jsonl import JsonlStorage, open_jsonl
 from pi_durable_tui.storage.jsonl.frame import framed
-from pi_durable_tui.storage.jsonl.lines import ClosedLine, Growth
+from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, RevisionLine, RowLine
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
+from pi_durable_tui.storage.jsonl.snapshot import main_of
 from tests.support.storage_journal import contents, kept_as_killed
 from tests.support.storage_records import address, base, batch, conversation, entry, submission, task
 
@@ -380,3 +385,31 @@ async def test_a_closing_line_torn_at_any_byte_changes_nothing(tmp_path: Path):
     for end in range(len(growth.data) + 1):
         found = read({**told.files, "main": told.main + bytes(growth.data[:end])})
         assert (told.is_after(found), found.is_sealed) == (True, end == len(growth.data))
+
+
+@pytest.mark.rule("ST-15", "FB-10")
+@pytest.mark.parametrize(
+    ("table", "row_seq", "sidecar_seq", "names_it", "words"),
+    [
+        ("document", 1, 1, True, None),
+        ("document", 2, 1, True, "commit 1 holds a row of commit 2"),
+        ("document", 0, 1, True, "commit 1 holds a row of commit 0"),
+        ("document", 1, 2, True, r"doc-2\.jsonl line 1: it belongs to a later commit"),
+        ("document", 1, 1, False, r"doc-2\.jsonl: no stored commit names it"),
+        ("conversation", 1, 1, True, r"doc-2\.jsonl: its document is not there"),
+        ("task", 1, 1, True, "task 2 is no record"),
+    ],
+)
+def test_valid_lines_that_contradict_each_other_are_refused(table: Any, row_seq: int, sidecar_seq: int, names_it: bool, words: str | None):
+    """What no version of the program writes: the checksums are right, and the store is still not taken."""
+    texts = {"document": codec.encode(StoredDocument(id=2, address=address(), version=1, history="latest"))}
+    main, sidecar = main_of(Contents(), {}), Growth()
+    sidecar.add(RevisionLine(id=2, record=Raw(b'{"type":"base","version":1,"value":{}}'), whole=True), sidecar_seq, whole=True)
+    main.add(RowLine(table=table, id=2, record=Raw(texts.get(table, codec.encode(conversation(2))).encode())), row_seq)
+    main.add(CommitLine(next_id=3, at_ms=1, sidecars={"doc-2": sidecar.tail.sum} if names_it else {}), 1)
+    files = {"main": bytes(main.data), "doc-2": bytes(sidecar.data)}
+    if words is None:
+        assert read(files).contents.counters().next_seq == 2
+    else:
+        with pytest.raises(StoreCorrupt, match=words):
+            read(files)

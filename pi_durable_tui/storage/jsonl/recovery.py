@@ -145,7 +145,7 @@ class _Reading:
         if tail.sum != digest:
             raise self._corrupt(name, _number_of(data, tail.size_bytes), "a stored line is damaged or missing")
         if kept[-1][0].seq > self._last_seq:
-            raise self._corrupt(name, _number_of(data, tail.size_bytes), "it belongs to a later commit than the marker that names it")
+            raise self._corrupt(name, _number_of(data, kept[-1][0].start), "it belongs to a later commit than the marker that names it")
         for line, change in kept:
             adopt(self.found.contents, [change], line.seq)
         self.found.tails[name] = tail
