@@ -339,6 +339,7 @@ async def test_commits_count_up_by_one(tmp_path: Path, seq: int, words: str | No
         (b'{"type":"store","schema":1}', "it does not belong there"),
         (b'{"type":"revision","id":4,"record":{}}', "it does not belong there"),
         (b"[]", "it is no line of a store"),
+        (b'{"type":"closed"}', "it does not belong there"),
     ],
 )
 async def test_a_valid_line_that_says_what_it_must_not_is_refused(tmp_path: Path, body: bytes, words: str):
