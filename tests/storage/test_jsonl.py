@@ -293,6 +293,21 @@ async def test_the_sidecar_of_an_ended_task_and_of_a_retired_document_goes(folde
 
 
 @pytest.mark.rule("ST-10")
+async def test_a_sidecar_that_is_needed_again_before_it_was_removed_stays(folder: Path):
+    storage = await opened(folder, fsync=False, reclaim=ReclaimRule(removals=2))
+    await storage.commit(batch(4, conversations=[conversation(1)], tasks=[task(2), task(3)]))
+    await storage.commit(batch(4, tasks=[task(2, state=ENDED)]))
+    await storage.commit(batch(4, tasks=[task(2, restarts=1)]))
+    await storage.commit(batch(4, tasks=[task(3, state=ENDED)]))
+    assert names(folder) == ["main.jsonl", "task-2.jsonl", "task-3.jsonl"]
+    await storage.close()
+    assert names(folder) == ["main.jsonl", "task-2.jsonl"]
+    storage = await opened(folder)
+    assert (await storage.tasks()).items == (task(2, restarts=1), task(3, state=ENDED))
+    await storage.close()
+
+
+@pytest.mark.rule("ST-10")
 async def test_main_stays_in_proportion_to_what_it_holds_however_many_partials_are_committed(folder: Path):
     rule = ReclaimRule(main_bytes=20_000, sidecar_bytes=5_000)
     storage = await opened(folder, fsync=False, reclaim=rule)
