@@ -16,8 +16,8 @@ from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import RESET, USER, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text
-from pi_durable_tui.records.messages import Problem, Record, Text, UserMessage
-from pi_durable_tui.records.submission import Done, Placed, Submission, Unanswered
+from pi_durable_tui.records.messages import Content, Problem, Record, Text, UserMessage
+from pi_durable_tui.records.submission import Done, Mode, Placed, Queued, Submission, Unanswered, content_digest
 from pi_durable_tui.records.task import Pending, Task
 from pi_durable_tui.session.documents import Draft
 from pi_durable_tui.session.transaction import Transaction
@@ -76,8 +76,18 @@ class Desk:
 
     # --------------------------------------------------------------------------------------------------------- placing
 
-    def hand_in(self, submission: Submission, settings: Settings) -> Submission:
+    def hand_in(self, mode: Mode, content: tuple[Content, ...], settings: Settings, *, request_id: str | None = None) -> Submission:
         """Queue a new submission; in an idle conversation place what is due and begin a run. Returns the submission as it is then."""
+        submission = Submission(
+            id=self.transaction.new_id(),
+            conversation_id=self.conversation_id,
+            mode=mode,
+            content=content,
+            digest=content_digest(mode, content),
+            at_ms=self.transaction.now_ms,
+            state=Queued(),
+            request_id=request_id,
+        )
         self.submissions[submission.id] = submission
         self.transaction.put_submission(submission)
         item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms)

@@ -13,7 +13,6 @@ from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, Report, SubagentInput
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.messages import Text
-from pi_durable_tui.records.submission import Queued, Submission, content_digest
 from pi_durable_tui.records.task import Task, Waiting
 from pi_durable_tui.session.transaction import Transaction
 
@@ -32,18 +31,7 @@ async def begin_subagent(transaction: Transaction, services: Services, caller: T
     (await transaction.document(AGENT, conversation_id)).value = as_object(child_agent(agent, wanted, services.registry))
     (await transaction.document(PROVIDER, conversation_id)).value = as_object(Provider(session_id=services.entropy.uuid7()))
     desk = await Desk.take(transaction, conversation_id)
-    content = (Text(text=wanted.prompt),)
-    submission = Submission(
-        id=transaction.new_id(),
-        conversation_id=conversation_id,
-        mode="followUp",
-        content=content,
-        digest=content_digest("followUp", content),
-        at_ms=transaction.now_ms,
-        state=Queued(),
-        request_id=f"subagent:{caller.id}",
-    )
-    desk.hand_in(submission, services.settings)
+    submission = desk.hand_in("followUp", (Text(text=wanted.prompt),), services.settings, request_id=f"subagent:{caller.id}")
     desk.put_back()
     if desk.live.run is None:
         raise InternalError("a new conversation did not begin a run")

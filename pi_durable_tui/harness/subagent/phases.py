@@ -15,7 +15,7 @@ from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage
-from pi_durable_tui.records.submission import Done, Queued, Submission, Unanswered, content_digest
+from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.storage.port import Storage
@@ -51,18 +51,7 @@ async def said(reader: Storage | Transaction, conversation_id: int) -> JsonObjec
 async def _tell(transaction: Transaction, services: Services, task: Task, text: str) -> None:
     """Hand the report to the conversation that asked, as a message of its own."""
     desk = await Desk.take(transaction, task.conversation_id)
-    content = (Text(text=text),)
-    message = Submission(
-        id=transaction.new_id(),
-        conversation_id=task.conversation_id,
-        mode="steer",
-        content=content,
-        digest=content_digest("steer", content),
-        at_ms=transaction.now_ms,
-        state=Queued(),
-        request_id=f"subagent-report:{task.id}",
-    )
-    desk.hand_in(message, services.settings)
+    desk.hand_in("steer", (Text(text=text),), services.settings, request_id=f"subagent-report:{task.id}")
     desk.put_back()
 
 

@@ -24,7 +24,6 @@ from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import JsonObject, clean_text
 from pi_durable_tui.records.messages import Text
-from pi_durable_tui.records.submission import Queued, Submission, content_digest
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Task
 from pi_durable_tui.session.transaction import Transaction
 
@@ -116,20 +115,10 @@ class OwnSubagents:
         if task is None:
             return False
         conversation_id = from_json(task.input, SubagentInput).conversation
-        content = (Text(text=clean_text(text)),)
 
         async def write(transaction: Transaction) -> None:
             desk = await Desk.take(transaction, conversation_id)
-            submission = Submission(
-                id=transaction.new_id(),
-                conversation_id=conversation_id,
-                mode="steer",
-                content=content,
-                digest=content_digest("steer", content),
-                at_ms=transaction.now_ms,
-                state=Queued(),
-            )
-            desk.hand_in(submission, self._services.settings)
+            desk.hand_in("steer", (Text(text=clean_text(text)),), self._services.settings)
             desk.put_back()
 
         await self._services.session.commit(write)
