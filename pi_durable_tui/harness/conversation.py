@@ -75,17 +75,7 @@ class Conversation:
             desk = await Desk.take(transaction, self.id)
             if mode == "reject" and desk.live.run is not None:
                 raise ConversationBusy(self.id)
-            submission = Submission(
-                id=transaction.new_id(),
-                conversation_id=self.id,
-                mode=stored_mode,
-                content=parts,
-                digest=digest,
-                at_ms=transaction.now_ms,
-                state=Queued(),
-                request_id=request_id,
-            )
-            handed_in = desk.hand_in(submission, self._services.settings)
+            handed_in = desk.hand_in(stored_mode, parts, self._services.settings, request_id=request_id)
             desk.put_back()
             return handed_in
 
