@@ -11,6 +11,8 @@ from pi_durable_tui.cli.compose import Setup, all_models, open_free, open_harnes
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.workspace import open_workspace, trusting_of
+from pi_durable_tui.context.extensions import Loaded
+from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.context.workspace import Workspace
 from pi_durable_tui.errors import BadRequest, ConfigError
 from pi_durable_tui.harness.conversation import Conversation
@@ -21,10 +23,11 @@ from pi_durable_tui.harness.ports import ModelGateway, ThinkingLevel
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """The command line of a chat. None: not said."""
+    """The command line of a chat. None: not said. `chat_id`: the one to resume; None: the one that --continue takes."""
 
     prompt: str = ""
     resume: bool = False
+    chat_id: str | None = None
     in_print_mode: bool = False
     as_json: bool = False
     model: str | None = None
@@ -41,6 +44,7 @@ class Opened:
     Attributes:
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
+        loaded: The extensions that were installed from it.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
 
@@ -48,6 +52,7 @@ class Opened:
     conversation: Conversation
     models: ModelGateway
     workspace: Workspace
+    loaded: Loaded
     problem: ConfigError | None
 
 
@@ -78,31 +83,40 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         StoreLocked: The chat to continue is open in another process. Nothing was changed.
     """
     if wish.resume:
-        found = await choose(setup, None, note=note)
+        found = await choose(setup, wish.chat_id, note=note)
         number, storage = found.session, await open_session(setup, found.session)
     else:
         found = None
         number, storage = await open_free(setup)
     models = all_models(setup)
     workspace = open_workspace(setup, trusting=trusting_of(in_print_mode=wish.in_print_mode, trust=wish.trust))
-    harness = await open_harness(setup, number, storage, models, extensions=[workspace.extension()])
+    loaded = workspace.load_extensions()
+    harness = await open_harness(setup, number, storage, models, extensions=[workspace.extension(), *loaded.extensions])
     try:
         if found is None:
-            conversation = await harness.create_conversation(new_agent(setup, wish))
+            conversation = await harness.create_conversation(new_agent(setup, wish, workspace.settings))
         else:
             conversation = await harness.conversation(found.chat.conversation_id)
-        agent = await _changed(conversation, setup, wish)
+        agent = await _changed(conversation, setup, wish, workspace.settings)
     except BaseException:
         await harness.close()
         raise
-    return Opened(harness=harness, conversation=conversation, models=models, workspace=workspace, problem=problem_of(setup, agent.model))
+    return Opened(
+        harness=harness,
+        conversation=conversation,
+        models=models,
+        workspace=workspace,
+        loaded=loaded,
+        problem=problem_of(setup, agent.model),
+    )
 
 
-def new_agent(setup: Setup, wish: Wish) -> Agent:
-    """Who answers in a new chat: options win over settings, settings over defaults. PURE."""
+def new_agent(setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:
+    """Who answers in a new chat: options and PIDURABLE_MODEL win over a trusted project, that over the user's settings. PURE."""
+    chosen = wish.model or setup.environ.get("PIDURABLE_MODEL") or project.model or setup.settings.model
     return Agent(
-        model=wish.model or setup.settings.model or default_model(setup.environ),
-        thinking=wish.thinking or setup.settings.thinking or "off",
+        model=chosen or default_model(setup.environ),
+        thinking=wish.thinking or project.thinking or setup.settings.thinking or "off",
         approval=wish.approval or setup.settings.approve or "ask",
         cwd=stored_directory(setup),
     )
@@ -113,10 +127,10 @@ def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
     return no_model() if model is None else unreachable(model, setup.environ)
 
 
-async def _changed(conversation: Conversation, setup: Setup, wish: Wish) -> Agent:
+async def _changed(conversation: Conversation, setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:
     """The chat's agent with what the options say; a chat that never had a model gets the default one."""
     agent = await conversation.agent()
-    model = wish.model or (None if agent.model else new_agent(setup, wish).model)
+    model = wish.model or (None if agent.model else new_agent(setup, wish, project).model)
     wished = {"model": model, "approval": wish.approval, "thinking": wish.thinking}
     changes = {name: value for name, value in wished.items() if value is not None and value != getattr(agent, name)}
     return await conversation.set_agent(**changes) if changes else agent

@@ -91,6 +91,15 @@ def acquire(store: Path, *, since_ms: int) -> OwnerLock:
     return OwnerLock(descriptor)
 
 
+def holder(store: Path) -> Holder | None:
+    """Who holds the store as far as its lock file and the system tell; None: nobody, or one who could not write his name.
+
+    Only reads, and takes no lock itself, so that it keeps nobody out. Whoever wants to own the store must `acquire` it all the same.
+    """
+    found = _read_holder(lock_path(store))
+    return None if found is None or _is_over(found) else found
+
+
 def this_process(*, since_ms: int) -> Holder:
     """What others are told about this process."""
     return Holder(pid=os.getpid(), host=socket.gethostname(), since_ms=since_ms, boot_id=_boot_id(), start_ticks=_start_ticks(os.getpid()))
@@ -121,9 +130,9 @@ def _locked(path: Path) -> int:
 def _holder_text(path: Path) -> str:
     """Who holds a lock that was found held. The holder may just be about to write its name over that of a dead one: it gets a moment."""
     for _attempt in range(_NAME_ATTEMPTS):
-        holder = _read_holder(path)
-        if holder is not None and not _is_over(holder):
-            return str(holder)
+        found = _read_holder(path)
+        if found is not None and not _is_over(found):
+            return str(found)
         time.sleep(_NAME_PAUSE_S)
     return "it did not say which"
 

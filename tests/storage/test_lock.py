@@ -8,10 +8,11 @@ import os
 import stat
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pi_durable_tui.errors import EnvironmentFailure, StoreLocked
-from pi_durable_tui.storage.lock import acquire, lock_path
+from pi_durable_tui.storage.lock import acquire, holder, lock_path
 from tests.support.storage_process import child, kill, line
 
 SINCE_MS = 1_700_000_000_000
@@ -121,3 +122,19 @@ def test_of_many_starters_exactly_one_becomes_the_owner(tmp_path: Path):
         with contextlib.ExitStack() as stack:
             said = [line(process) for process in [stack.enter_context(child(store, "hold")) for _ in range(4)]]
         assert sorted(text == "open" for text in said) == [False, False, False, True]
+
+
+@pytest.mark.rule("OB-6", "ST-12")
+def test_the_holder_is_told_without_a_lock_until_he_lets_go_or_dies(tmp_path: Path):
+    store = tmp_path / "s.sqlite"
+    assert holder(store) is None
+    assert not lock_path(store).exists()
+    lock = acquire(store, since_ms=SINCE_MS)
+    found = holder(store)
+    assert found is not None
+    assert (found.pid, found.since_ms) == (os.getpid(), SINCE_MS)
+    lock.release()
+    assert holder(store) is None
+    dead = found.__class__(**{name: getattr(found, name) for name in found.__struct_fields__} | {"start_ticks": 1})
+    lock_path(store).write_bytes(msgspec.json.encode(dead))
+    assert holder(store) is None

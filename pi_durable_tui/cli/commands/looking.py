@@ -27,3 +27,15 @@ def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
 
     del debug
     return log_chat(chat_id, cwd=cwd)
+
+
+@app.command(short_help="follow it in a 2nd terminal", epilog="Example:  pidurable watch 1.3")
+def watch(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Follow a chat that another process is running, read-only.
+
+    Keys: q leaves, t takes over once the other process is gone. With --json: one event a line.
+    """
+    from pi_durable_tui.cli.watching.watch import watch_chat
+
+    del debug
+    return watch_chat(chat_id, cwd=cwd, as_json=as_json)

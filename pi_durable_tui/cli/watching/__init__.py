@@ -1,0 +1,1 @@
+"""`pidurable watch`: a second terminal that follows a chat another process is running (rule OB-6)."""
