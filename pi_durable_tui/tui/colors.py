@@ -67,8 +67,16 @@ def colored(text: str) -> Colored:
 def _style(look: _Look) -> Style | None:
     if look == _Look():
         return None
-    flags = {name: True for name in ("bold", "dim", "italic", "underline", "strike", "reverse") if getattr(look, name)}
-    return Style(color=look.color, bgcolor=look.back if look.back != look.color else None, **flags)
+    return Style(
+        color=look.color,
+        bgcolor=look.back if look.back != look.color else None,
+        bold=look.bold or None,
+        dim=look.dim or None,
+        italic=look.italic or None,
+        underline=look.underline or None,
+        strike=look.strike or None,
+        reverse=look.reverse or None,
+    )
 
 
 @lru_cache(maxsize=512)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 from rich.cells import get_character_cell_size
@@ -22,6 +23,12 @@ _JOINS = {" ": Style(meta={"joins": " "}), "": Style(meta={"joins": ""})}
 def ours(style: Style | None = None) -> Style:
     """`style`, marked as ours: what is drawn with it is neither copied nor found."""
     return _OURS if style is None else style + _OURS
+
+
+@lru_cache(maxsize=2_048)
+def unmarked(style: Style) -> Style:
+    """The style without marks, for the screen."""
+    return style.clear_meta_and_links() if style.meta else style
 
 
 def mark_joins(whole: Text, parts: Sequence[Text]) -> None:

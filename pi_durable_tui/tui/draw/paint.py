@@ -17,7 +17,7 @@ from rich.text import Text
 
 from pi_durable_tui.tui.draw.diff import diff_lines
 from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
-from pi_durable_tui.tui.draw.marks import ours
+from pi_durable_tui.tui.draw.marks import ours, unmarked
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, ToolRow, ToolStatus, UserRow
@@ -42,7 +42,8 @@ def new_console() -> Console:
 
 def to_segments(line: Text, base: Style, console: Console) -> list[Segment]:
     """A line as segments over the style `base`; also of a text without spans, whose own style the text library forgets."""
-    return list(Segment.apply_style(line.render(console, end=""), base + line.style if isinstance(line.style, Style) else base))
+    segments = Segment.apply_style(line.render(console, end=""), base + line.style if isinstance(line.style, Style) else base)
+    return [Segment(text, unmarked(style) if style is not None else None, control) for text, style, control in segments]
 
 
 def estimate_lines(row: Row, width: int) -> int:

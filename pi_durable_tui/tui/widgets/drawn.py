@@ -13,6 +13,7 @@ from rich.style import Style
 from rich.text import Text
 from textual.strip import Strip
 
+from pi_durable_tui.tui.draw.marks import Hit
 from pi_durable_tui.tui.draw.paint import Painter, to_segments
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
@@ -31,6 +32,7 @@ class DrawnRow:
     lines: list[Text]
     strips: list[Strip | None] = field(default_factory=list)
     stream: MarkdownStream | None = None
+    hits: tuple[object, list[Hit]] | None = None  # where a text was found, and which one in which lines
 
 
 class DrawnRows:

@@ -1,175 +1,52 @@
-"""The transcript: one widget that draws rows by lines, however many there are (rules TU-1, TU-2, TU-3).
+"""The transcript: rows that can be folded, selected, copied, searched and jumped through (rules TU-1 to TU-6).
 
-Heights of rows far from the visible part are estimates; rows in view and one screen around it are drawn and measured, and the
-line being read stays where it is when an estimate turns out wrong. It follows the end only while it is at the end; otherwise a
-pill tells how many new lines there are. It knows rows only: no view, no bridge, no clock.
+How rows are drawn, measured and followed is row_view.py. What is selected is copied at once, as it was written: without margins,
+line numbers and the breaks that only the width made. It knows rows only: no view, no bridge, no clock.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from itertools import accumulate
+from typing import Literal
 
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.geometry import Size
-from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
+from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.projection import Rows
-from pi_durable_tui.tui.rows import RetryRow, Row, ThinkingRow, ToolRow
-from pi_durable_tui.tui.widgets.drawn import DrawnRow, DrawnRows
+from pi_durable_tui.tui.rows import ThinkingRow, ToolRow, UserRow
+from pi_durable_tui.tui.widgets.finding import Direction, Found, count, find, may_hold
+from pi_durable_tui.tui.widgets.row_view import RowView
+from pi_durable_tui.tui.widgets.selecting import Place, Selecting, Spot, cells_on, moved, ordered, word_cells
 
-_SETTLE_ROUNDS = 6
+_SAID_S = 2.0
 
 
-class Transcript(ScrollView, can_focus=False):
+class Transcript(RowView, can_focus=False):
     """Shows rows; see the module."""
 
-    ALLOW_SELECT = False
-
-    class OlderWanted(Message):
-        """The first row came near the visible part."""
-
-    class EndReached(Message):
-        """The person came back to the end."""
-
     def __init__(self, palette: Palette) -> None:
-        super().__init__(id="transcript")
-        self._palette = palette
-        self._drawn_width = 1
-        self._rows: list[Row] = []
-        self._heights: list[int] = []
-        self._is_exact: list[bool] = []
-        self._tops: list[int] = [0]  # tops[i] is the first line of row i; the last one is the number of lines
-        self._drawn = DrawnRows(width=1, palette=palette)
-        self._is_following = True
-        self._is_settling = False
-        self._all_unfolded = False
-        self._turned: set[str] = set()
-        self._seen: tuple[int, int] | None = None  # the last row and its height when the end was left
-        self._now_ms = 0
-
-    @property
-    def is_following(self) -> bool:
-        """True while new lines scroll into view by themselves."""
-        return self._is_following
-
-    @property
-    def new_lines(self) -> int:
-        """Lines that came below since the end was left; 0 while following."""
-        if self._seen is None or self._is_following:
-            return 0
-        index, height = self._seen
-        return max(0, self._tops[-1] - self._tops[min(index, len(self._rows))] - height) if self._rows else 0
-
-    @property
-    def drawn_rows(self) -> int:
-        """How many rows are held as lines."""
-        return len(self._drawn)
-
-    def show_rows(self, change: Rows, *, now_ms: int) -> None:
-        """Take over a result of the projection; every result must be shown, in order.
-
-        Args:
-            now_ms: Wall clock, for rows of work that is going on.
-        """
-        self._now_ms = now_ms
-        anchor = self._anchor()
-        shift = change.prepended
-        if shift > 0:
-            self._insert_front(list(change.rows[:shift]))
-        elif shift < 0:
-            del self._rows[:-shift], self._heights[:-shift], self._is_exact[:-shift]
-        if self._seen is not None:
-            self._seen = (max(0, self._seen[0] + shift), self._seen[1])
-        start = min(change.changed_from, len(self._rows))
-        del self._rows[start:], self._heights[start:], self._is_exact[start:]
-        width = self._width
-        for row in change.rows[start:]:
-            self._rows.append(row)
-            self._heights.append(estimate_lines(row, width))
-            self._is_exact.append(False)
-        self._retop(0 if shift else start)
-        self._settle((anchor[0] + shift, anchor[1]))
+        super().__init__(palette)
+        self._selecting = Selecting()
+        self._selected: tuple[Place, Place] | None = None  # as lines of the whole transcript
+        self._query = ""
+        self._found: Found | None = None
 
     def clear(self) -> None:
         """Empty, at the end, following: another conversation comes."""
-        self._rows, self._heights, self._is_exact = [], [], []
-        self._drawn = DrawnRows(width=self._width, palette=self._palette)
-        self._turned.clear()
-        self._is_following, self._seen = True, None
-        self._retop(0)
-        self._settle((0, 0))
-
-    def tick(self, now_ms: int) -> None:
-        """Redraw the durations of work that is going on; does nothing when there is none."""
-        self._now_ms = now_ms
-        for index in range(len(self._rows) - 1, max(-1, len(self._rows) - 32), -1):
-            row = self._rows[index]
-            if isinstance(row, RetryRow) or (isinstance(row, ToolRow) and row.status == "running"):
-                self._drawn.drop(row.key)
-                top = self._tops[index] - self.scroll_offset.y
-                if top < self.size.height and top + self._heights[index] > 0:
-                    self.refresh_lines(self._tops[index], self._heights[index])
-
-    def set_palette(self, palette: Palette) -> None:
-        """Draw everything anew in other colours."""
-        self._palette = palette
-        self._remeasure()
-
-    def toggle_all(self) -> None:
-        """Unfold everything that is folded, or fold it again."""
-        self._all_unfolded = not self._all_unfolded
-        self._turned.clear()
-        anchor = self._anchor()
-        for index, row in enumerate(self._rows):
-            if isinstance(row, ToolRow | ThinkingRow):
-                self._is_exact[index] = False
-        self._settle(anchor)
-
-    def go_to_end(self) -> None:
-        """Show the last line and follow."""
-        self._is_following, self._seen = True, None
-        self._settle((0, 0))
-        self.refresh()
-        self.post_message(self.EndReached())
-
-    def go_to_start(self) -> None:
-        """Show the first line that is loaded."""
-        self.scroll_to(y=0, animate=False, immediate=True)
+        self._selecting.clear()
+        self._selected = self._found = None
+        super().clear()
 
     def page(self, direction: int) -> None:
-        """Move by a screen less two lines; -1 up, 1 down."""
-        self.scroll_to(y=self.scroll_y + direction * max(1, self.size.height - 2), animate=False, immediate=True)
-
-    def render_line(self, y: int) -> Strip:
-        """The strip of line `y` of the visible part."""
-        width = self.size.width
-        base = self._base()
-        line = y + self.scroll_offset.y
-        strip = Strip.blank(width, base)
-        if not self._rows:
-            return self._welcome(y, width, base)
-        if line < self._tops[-1]:
-            index = bisect_right(self._tops, line) - 1
-            drawn = self._drawn.strip(self._draw(index), line - self._tops[index], base)
-            strip = drawn.adjust_cell_length(width, base) if drawn is not None else strip
-        if y == self.size.height - 1 and self.new_lines:
-            strip = self._with_pill(strip, width)
-        return strip
-
-    def on_resize(self, _event: events.Resize) -> None:
-        """Another width changes every height; another height only what is visible."""
-        if self._drawn_width != self._width:
-            self._remeasure()
+        """Move by a screen less two lines, or the caret by as much; -1 up, 1 down."""
+        if self._selecting.caret:
+            self._move_caret("pageup" if direction < 0 else "pagedown")
         else:
-            self._settle(self._anchor())
+            super().page(direction)
 
     def on_click(self, event: events.Click) -> None:
         """Fold or unfold the tool or thinking that was clicked; on the pill: go to the end."""
@@ -177,148 +54,253 @@ class Transcript(ScrollView, can_focus=False):
             self.go_to_end()
             return
         line = event.y + self.scroll_offset.y
-        if not self._rows or line >= self._tops[-1]:
+        if not self._rows or line >= self._tops[-1] or self._selecting.is_active:
             return
         index = bisect_right(self._tops, line) - 1
         row = self._rows[index]
-        if isinstance(row, ToolRow | ThinkingRow):
+        if event.chain > 1:
+            self._select_around(index, line - self._tops[index], event.x, whole_line=event.chain > 2)
+        elif isinstance(row, ToolRow | ThinkingRow):
             anchor = self._anchor()
             self._turned ^= {row.key}
             self._is_exact[index] = False
             self._is_following = self._is_following and index == len(self._rows) - 1
             self._settle(anchor)
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Whoever scrolls up stops following; whoever comes to the end follows again."""
-        super().watch_scroll_y(old_value, new_value)
-        if self._is_settling or not self.is_mounted:
+    # ------------------------------------------------------------------------------------- selecting, searching, jumping
+
+    def go_to_prompt(self, direction: Direction) -> None:
+        """Put the previous (-1) or next (1) message of the person at the top."""
+        line = self.scroll_offset.y
+        starts = [self._tops[index] for index, row in enumerate(self._rows) if isinstance(row, UserRow)]
+        wanted = [top for top in starts if top < line] if direction < 0 else [top for top in starts if top > line]
+        if wanted:
+            self._go_to_line(wanted[-1] if direction < 0 else wanted[0])
+        elif direction < 0:
+            self.go_to_start()
+        else:
+            self.go_to_end()
+
+    def search(self, query: str, step: Literal[-1, 0, 1]) -> str:
+        """Look for `query` and show where it stands, highlighted; "" ends the search.
+
+        Args:
+            step: -1 the next one before the one shown, 1 the next one after it, 0 the newest one that is at or above the visible part.
+
+        Returns:
+            What was found, in a few words.
+        """
+        is_new, self._query = query != self._query, query
+        start = self._search_from(step, is_new=is_new)
+        direction: Direction = 1 if step > 0 else -1
+        found = find(self._rows, query, start=start, direction=direction, draw=self._lines, is_unfolded=self._unfolded) if query else None
+        if found is None and step == 0 and query:
+            found = find(self._rows, query, start=start, direction=1, draw=self._lines, is_unfolded=self._unfolded)
+        self._found = found or (self._found if not is_new else None)
+        if found is not None:
+            index = self._index_of(found.key)
+            if found.unfold:
+                self._turned ^= {found.key}
+                self._is_exact[index] = False
+            self._go_to_line(max(0, self._tops[index] + found.line - self.size.height // 3))
+        self.refresh()
+        if found is None:
+            if query and direction < 0:
+                self.post_message(self.OlderWanted())
+            return "not found" if query and self._found is None else "no more" if query else ""
+        return f"{count(self._rows, query):,} in what is loaded"
+
+    def begin_selecting(self) -> None:
+        """Show a caret that keys move; with Space or Shift it selects, Enter copies."""
+        if not self._rows:
             return
-        was_following = self._is_following
-        self._is_following = new_value >= self.max_scroll_y
-        if was_following and not self._is_following:
-            self._seen = (max(0, len(self._rows) - 1), self._heights[-1] if self._heights else 0)
-        if self._is_following and not was_following:
-            self._seen = None
-            self.post_message(self.EndReached())
-        self._settle(self._anchor())
-        if new_value < self.size.height:
-            self.post_message(self.OlderWanted())
+        self.can_focus = True
+        self.focus()
+        line = min(self.scroll_offset.y + self.size.height, self._tops[-1]) - 1
+        self._selecting = Selecting(anchor=None, head=self._spot(line, 0), caret=True)
+        self._place_selection()
 
-    # ------------------------------------------------------------------------------------------------------ measuring
+    def end_selecting(self) -> bool:
+        """Select nothing; False when there was nothing selected and no caret."""
+        was_active, self._said = self._selecting.is_active or bool(self._said), ""
+        if self._selecting.caret:
+            self.can_focus = False
+            self.screen.focus_next()
+        self._selecting.clear()
+        self._place_selection()
+        return was_active
 
-    @property
-    def _width(self) -> int:
-        return max(1, self.size.width)
+    def copy_selected(self) -> str:
+        """Put the selected text into the clipboard of the terminal (OSC 52) and return it; "" when nothing is selected."""
+        text = self._selected_text()
+        if text:
+            self.app.copy_to_clipboard(text)
+            lines = text.count("\n") + 1
+            self._say(f"copied {lines:,} lines" if lines > 1 else f"copied {len(text):,} characters")
+        return text
 
-    def _remeasure(self) -> None:
-        anchor = self._anchor()
-        width = self._drawn_width = self._width
-        self._drawn = DrawnRows(width=width, palette=self._palette)
-        self._heights = [estimate_lines(row, width) for row in self._rows]
-        self._is_exact = [False] * len(self._rows)
-        self._retop(0)
-        self._settle(anchor)
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """A selection begins here."""
+        if event.button == 1 and self._rows:
+            self.end_selecting()
+            self._selecting.anchor = self._spot(event.y + self.scroll_offset.y, event.x)
+            self.capture_mouse()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """The selection ends here for now; at the edges it scrolls."""
+        if self._selecting.anchor is None or self._selecting.caret or self.app.mouse_captured is not self:
+            return
+        if event.y < 0 or event.y >= self.size.height:
+            self.scroll_to(y=self.scroll_y + (-1 if event.y < 0 else 1), animate=False, immediate=True)
+        y = max(0, min(event.y, self.size.height - 1))
+        head = self._spot(y + self.scroll_offset.y, max(0, event.x))
+        if head != self._selecting.anchor or self._selecting.head is not None:
+            self._selecting.head = head
+            self._place_selection()
+
+    def on_mouse_up(self, _event: events.MouseUp) -> None:
+        """What is selected is copied."""
+        if self.app.mouse_captured is self:
+            self.release_mouse()
+            if self._selecting.head is None:
+                self._selecting.clear()
+            else:
+                self.copy_selected()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys of the caret."""
+        if not self._selecting.caret:
+            return
+        match event.key:
+            case "enter" | "y" | "c":
+                self.copy_selected()
+                said = self._said
+                self.end_selecting()
+                self._said = said
+            case "space" | "v":
+                self._selecting.anchor = self._selecting.head
+                self._place_selection()
+            case "escape" | "q":
+                self.end_selecting()
+            case _ if not self._move_caret(event.key):
+                return
+        event.stop()
+        event.prevent_default()
+
+    def _move_caret(self, key: str) -> bool:
+        head = self._selecting.head
+        if head is None:
+            return False
+        at = self._place(head)
+        place = moved(key, at, lines=self._tops[-1], width=self._width, page=max(1, self.size.height - 2))
+        if place is None:
+            return False
+        if key.startswith("shift+") and self._selecting.anchor is None:
+            self._selecting.anchor = head
+        self._selecting.head = self._spot(*place)
+        if not self.scroll_offset.y <= place[0] < self.scroll_offset.y + self.size.height:
+            up = place[0] < self.scroll_offset.y
+            self.scroll_to(y=place[0] if up else place[0] - self.size.height + 1, animate=False, immediate=True)
+        self._place_selection()
+        return True
+
+    def _select_around(self, index: int, line: int, cell: int, *, whole_line: bool) -> None:
+        """Select and copy the word at a cell, or the line of content, which may be several drawn ones."""
+        lines = self._draw(index).lines
+        first = last = min(line, len(lines) - 1)
+        if whole_line:
+            while first > 0 and piece(lines[first]).joins is not None:
+                first -= 1
+            while last + 1 < len(lines) and piece(lines[last + 1]).joins is not None:
+                last += 1
+            cells = (0, self._width - 1)
+        else:
+            cells = word_cells(lines[first].plain, cell)
+        key = self._rows[index].key
+        self._selecting = Selecting(anchor=Spot(key, first, cells[0]), head=Spot(key, last, cells[1]))
+        self._place_selection()
+        self.copy_selected()
+
+    def _search_from(self, step: int, *, is_new: bool) -> tuple[int, int, int]:
+        if self._found is not None and not is_new and step:
+            return self._index_of(self._found.key), *self._found.hit.cells[0][:2]
+        line = min(self.scroll_offset.y + self.size.height, self._tops[-1] + 1) - 1
+        index = min(bisect_right(self._tops, max(0, line)) - 1, max(0, len(self._rows) - 1))
+        return index, line - self._tops[index], self._width
+
+    def _go_to_line(self, line: int) -> None:
+        self.scroll_to(y=min(line, max(0, self._tops[-1] - self.size.height)), animate=False, immediate=True)
+
+    def _index_of(self, key: str) -> int:
+        return next((index for index in range(len(self._rows) - 1, -1, -1) if self._rows[index].key == key), 0)
+
+    def _spot(self, line: int, cell: int) -> Spot:
+        line = max(0, min(line, self._tops[-1] - 1))
+        index = min(bisect_right(self._tops, line) - 1, len(self._rows) - 1)
+        return Spot(self._rows[index].key, line - self._tops[index], max(0, min(cell, self._width - 1)))
+
+    def _place(self, spot: Spot) -> Place:
+        return self._tops[self._index_of(spot.key)] + spot.line, spot.cell
+
+    def _place_selection(self) -> None:
+        one, other = self._selecting.anchor or self._selecting.head, self._selecting.head
+        self._selected = ordered(self._place(one), self._place(other)) if one is not None and other is not None and self._rows else None
         self.refresh()
 
-    def _insert_front(self, rows: list[Row]) -> None:
-        width = self._width
-        self._rows[:0] = rows
-        self._heights[:0] = [estimate_lines(row, width) for row in rows]
-        self._is_exact[:0] = [False] * len(rows)
+    def _selected_text(self) -> str:
+        one, other = self._selecting.anchor, self._selecting.head
+        if one is None or other is None:
+            return ""
+        ends = sorted((self._index_of(spot.key), spot.line, spot.cell) for spot in (one, other))
+        (first, first_line, start), (last, last_line, end) = ends
+        lines = [line for index in range(first, last + 1) for line in self._draw(index).lines]
+        after = len(self._draw(last).lines) - last_line - 1
+        return copied(lines[first_line : len(lines) - after], start_cell=start, end_cell=end + 1).strip("\n")
 
-    def _retop(self, start: int) -> None:
-        del self._tops[start + 1 :]
-        self._tops += list(accumulate(self._heights[start:], initial=self._tops[start]))[1:]
+    def _settled(self) -> None:
+        if self._selecting.is_active:
+            self._place_selection()
 
-    def _anchor(self) -> tuple[int, int]:
-        """The row at the top of the visible part, and how many of its lines are above."""
-        line = self.scroll_offset.y
-        index = min(bisect_right(self._tops, line) - 1, max(0, len(self._rows) - 1))
-        return index, line - self._tops[index]
+    def _say(self, words: str) -> None:
+        self._said = words
+        self.refresh()
+        self.set_timer(_SAID_S, self._unsay)
 
-    def _settle(self, anchor: tuple[int, int]) -> None:
-        """Measure what is in view and around it, then put the anchored line (or the end) where it belongs."""
-        height = self.size.height
-        if not height or self._is_settling:
-            return
-        self._is_settling = True
-        try:
-            if self._is_following:
-                self._measure_end(2 * height)
-                target = self._tops[-1]
-            else:
-                target = self._measure_around(anchor, height)
-            size = Size(self._width, self._tops[-1])
-            if size != self.virtual_size:
-                self.virtual_size = size
-            self.scroll_target_y = self.scroll_y = min(target, max(0, self._tops[-1] - height))
-            self.refresh()
-        finally:
-            self._is_settling = False
+    def _unsay(self) -> None:
+        self._said = ""
+        self.refresh()
 
-    def _measure_end(self, lines: int) -> None:
-        index, found = len(self._rows), 0
-        while index > 0 and found < lines:
-            index -= 1
-            self._measure(index)
-            found += self._heights[index]
-        self._retop(index)
+    def _lines(self, index: int, unfolded: bool) -> list[Text]:
+        """The lines of a row as they are, or as they would be unfolded."""
+        row = self._rows[index]
+        if unfolded == self._unfolded(row):
+            return self._draw(index).lines
+        return self._drawn.painter.lines(row, unfolded=unfolded, joins=False, now_ms=self._now_ms)
 
-    def _measure_around(self, anchor: tuple[int, int], height: int) -> int:
-        index, offset = min(anchor[0], max(0, len(self._rows) - 1)), anchor[1]
-        line = self._tops[index] + offset
-        for _ in range(_SETTLE_ROUNDS):
-            first = max(0, bisect_right(self._tops, max(0, line - height)) - 1)
-            last = min(len(self._rows) - 1, bisect_right(self._tops, line + 2 * height) - 1)
-            changed = [row for row in range(first, last + 1) if self._measure(row)]
-            if not changed:
-                break
-            self._retop(changed[0])
-            line = self._tops[index] + min(offset, max(0, self._heights[index] - 1)) if self._rows else 0
-        return line
-
-    def _measure(self, index: int) -> bool:
-        """Make the height of a row exact; True if it changed."""
-        if self._is_exact[index]:
-            return False
-        height = len(self._draw(index).lines)
-        changed = height != self._heights[index]
-        self._heights[index], self._is_exact[index] = height, True
-        return changed
-
-    # -------------------------------------------------------------------------------------------------------- drawing
-
-    def _unfolded(self, row: Row) -> bool:
-        return self._all_unfolded != (row.key in self._turned)
-
-    def _draw(self, index: int) -> DrawnRow:
-        """The lines of a row, drawn now if they are not held."""
-        row, before = self._rows[index], self._rows[index - 1] if index else None
-        joins = before is not None and is_one_line(before, unfolded=self._unfolded(before))
-        return self._drawn.get(row, unfolded=self._unfolded(row), joins=joins, now_ms=self._now_ms)
-
-    def _base(self) -> Style:
-        return self._palette.style(self._palette.text, on=self._palette.background)
-
-    def _welcome(self, y: int, width: int, base: Style) -> Strip:
-        """What an empty chat shows, right above the composer."""
+    def _with_highlights(self, strip: Strip, line: int, index: int, width: int) -> Strip:
         palette = self._palette
-        lines = [
-            Text.assemble(
-                ("  pidurable", palette.style(palette.accent, bold=True)), ("  every step is stored before it is shown", palette.style(palette.muted))
-            ),
-            Text("  Type what you want done. / lists commands, /help shows the keys.", palette.style(palette.muted)),
-        ]
-        index = y - (self.size.height - len(lines))
-        if index < 0:
-            return Strip.blank(width, base)
-        lines[index].end = ""
-        lines[index].truncate(width, overflow="ellipsis")
-        return Strip(to_segments(lines[index], base, self._drawn.painter.console)).adjust_cell_length(width, base)
+        if self._query:
+            found = self._found
+            for hit in self._hits(index):
+                is_current = found is not None and found.key == self._rows[index].key and found.hit == hit
+                color = palette.style(palette.background, on=palette.warn if is_current else palette.muted)
+                for hit_line, first, last in hit.cells:
+                    if self._tops[index] + hit_line == line:
+                        strip = _painted(strip, first, last, width, color)
+        cells = cells_on(line, self._selected, width) if self._selected is not None else None
+        return _painted(strip, *cells, width, palette.style(palette.background, on=palette.accent)) if cells is not None else strip
 
-    def _with_pill(self, strip: Strip, width: int) -> Strip:
-        count = self.new_lines
-        text = f" ↓ {count:,} new line{'s' if count > 1 else ''} "
-        pill = Segment(text, self._palette.style(self._palette.background, on=self._palette.accent, bold=True))
-        start = max(0, (width - len(text)) // 2)
-        return Strip.join([strip.crop(0, start), Strip([pill]), strip.crop(start + len(text), width)]).adjust_cell_length(width, self._base())
+    def _hits(self, index: int) -> list[Hit]:
+        drawn = self._draw(index)
+        if drawn.hits is None or drawn.hits[0] != (self._query, len(drawn.lines), id(drawn.row)):
+            drawn.hits = ((self._query, len(drawn.lines), id(drawn.row)), hits(drawn.lines, self._query) if may_hold(drawn.row, self._query) else [])
+        return drawn.hits[1]
+
+
+def _painted(strip: Strip, first: int, last: int, width: int, style: Style) -> Strip:
+    """The strip with another style over some of its cells."""
+    first, last = max(0, first), min(last, width)
+    if first >= last:
+        return strip
+    middle = Strip(list(Segment.apply_style(strip.crop(first, last), post_style=style)))
+    return Strip.join([strip.crop(0, first), middle, strip.crop(last, width)]).adjust_cell_length(width)
