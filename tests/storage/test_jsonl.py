@@ -307,6 +307,21 @@ async def test_a_sidecar_that_is_needed_again_before_it_was_removed_stays(folder
     await storage.close()
 
 
+@pytest.mark.rule("ST-10", "DO-7")
+async def test_a_document_that_ends_in_the_commit_that_changes_or_makes_it_leaves_no_sidecar(folder: Path):
+    storage = await opened(folder)
+    await storage.commit(batch(3, conversations=[conversation(1)], documents=[base(2, {"a": 1})]))
+    await storage.commit(
+        batch(4, documents=[DocumentDelta(document_id=2, ops=SET), DocumentRetired(document_id=2), base(3, {}), DocumentRetired(document_id=3)])
+    )
+    expected = await storage.export()
+    assert (names(folder), expected.revisions) == (["main.jsonl"], ())
+    await storage.close()
+    storage = await opened(folder)
+    assert await storage.export() == expected
+    await storage.close()
+
+
 @pytest.mark.rule("ST-10")
 async def test_main_stays_in_proportion_to_what_it_holds_however_many_partials_are_committed(folder: Path):
     rule = ReclaimRule(main_bytes=20_000, sidecar_bytes=5_000)

@@ -24,7 +24,7 @@ from pi_durable_tui.storage.jsonl.frame import framed
 from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, RevisionLine, RowLine
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
 from pi_durable_tui.storage.jsonl.snapshot import main_of
-from tests.support.storage_journal import contents, kept_as_killed
+from tests.support.storage_journal import JournalFiles, contents, kept_as_killed
 from tests.support.storage_records import address, base, batch, conversation, entry, submission, task
 
 SET = [["s", ["a"], 2]]
@@ -194,6 +194,20 @@ async def test_what_is_cut_is_kept_and_told_and_the_store_goes_on(tmp_path: Path
     storage = await opened(told.folder)
     assert (await storage.export(), storage.notices) == (told.after, ())
     await storage.close()
+
+
+@pytest.mark.rule("ST-18")
+async def test_what_is_cut_is_on_the_disk_elsewhere_before_it_is_cut(tmp_path: Path):
+    told = await story(tmp_path, LAST["a partial"])
+    (told.folder / "main.jsonl").write_bytes(told.main[:-1])
+    files = JournalFiles()
+    await (await opened(told.folder, files=files)).close()
+    kept = [(kind, name) for kind, name in files.journal if name != "session.jsonl.reserve"]
+    assert kept[: kept.index(("sync", "doc-4.jsonl")) + 1] == [
+        *((kind, f"{name}.jsonl.cut-1") for name in ("main", "doc-4") for kind in ("create", "append", "sync")),
+        ("sync_folder", "session.jsonl"),
+        *((kind, f"{name}.jsonl") for name in ("main", "doc-4") for kind in ("cut", "sync")),
+    ]
 
 
 @pytest.mark.rule("ST-18")
