@@ -21,8 +21,6 @@ from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.signals import leave_on_signals
-from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.live import Agent
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -143,9 +141,6 @@ class _Start:
         opened = self._opened = await open_wished(self._setup, self._wish)
         notices = (Notice(tone="warn", text=f"{opened.problem.message} {opened.problem.hint}"),) if opened.problem else ()
 
-        async def new_conversation(agent: Agent) -> Conversation:
-            return await opened.harness.create_conversation(agent)
-
         async def resume() -> None:
             await opened.harness.resume()
             if not ((await opened.conversation.agent()).model or "").startswith(PLAYBACK):
@@ -155,8 +150,8 @@ class _Start:
 
         return Shown(
             loop=self._worker.loop,
+            harness=opened.harness,
             conversation=opened.conversation,
-            new_conversation=new_conversation,
             resume=resume,
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=notices,

@@ -6,41 +6,50 @@ is on the screen comes from committed views alone; an action changes the screen 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, get_args
+from typing import ClassVar, Literal
 
-import msgspec
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
-from pi_durable_tui.harness.live import Agent, ApprovalMode
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui import commands
+from pi_durable_tui.tui.actions.acts import commands_of
+from pi_durable_tui.tui.actions.moves import Moves
+from pi_durable_tui.tui.actions.outbox import Outbox
+from pi_durable_tui.tui.actions.stopping import Stopping
 from pi_durable_tui.tui.bridge import Bridge, Opened
+from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
+from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.keymap import KEYS
-from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import Notice, content_text
+from pi_durable_tui.tui.palette import Palette, ThemeName
+from pi_durable_tui.tui.rows import Notice, Tone
 from pi_durable_tui.tui.screens.chat import ChatScreen
-from pi_durable_tui.tui.screens.help import HelpScreen
 from pi_durable_tui.tui.status import Place
 from pi_durable_tui.tui.terminal_app import TerminalApp
-from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt, SendMode
+from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt
 from pi_durable_tui.tui.widgets.question import Question
+from pi_durable_tui.tui.widgets.subagents import Subagents
+from pi_durable_tui.tui.widgets.tasks import TaskPanel
 
-APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
 TWICE_MS = 2_000
 
 
 class PidurableApp(TerminalApp, inherit_bindings=False):
-    """The terminal app of one conversation.
+    """The terminal app of one session; it shows one conversation at a time.
 
     Args:
         start: Opens the harness; called after the first paint, on the screen's loop. A PidurableError ends the app with its exit code.
         notices: What to say from the first paint on.
         first_prompt: Sent as soon as the conversation is open; "" for none.
         typing_gap_s: Keys closer together than this are a paste.
+
+    Attributes:
+        clock, palette, chat: For what commands do.
+        bridge: None until the harness is open.
     """
 
     CSS_PATH = "styles/app.tcss"
@@ -60,23 +69,27 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         typing_gap_s: float = TYPING_GAP_S,
     ) -> None:
         super().__init__()
-        self._start, self._clock, self._palette, self._first_prompt = start, clock, palette, first_prompt
-        self._chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
-        self._bridge: Bridge | None = None
-        self._is_send_held = False
+        self.clock, self.palette = clock, palette
+        self.chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
+        self.bridge: Bridge | None = None
+        self.moves = Moves(self)
+        self._outbox, self._stopping = Outbox(self, first_prompt), Stopping(self)
+        self._start = start
+        self._opened: Opened | None = None
+        self._commands = commands_of(self, self.moves)
+        self._windows: dict[str, int | None] = {}
         self._interrupted_ms = float("-inf")
-        self.register_theme(palette.theme())
-        self.theme = palette.name
         self.animation_level = "none"
+        self._put_on(palette)
 
     @property
     def view(self) -> ConversationView | None:
         """The newest view shown; None until there is one."""
-        return self._chat.view
+        return self.chat.view
 
     def get_default_screen(self) -> Screen[None]:
         """The chat."""
-        return self._chat
+        return self.chat
 
     def on_mount(self) -> None:
         """Open once the empty screen has been painted."""
@@ -84,163 +97,153 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     async def _open(self) -> None:
         try:
-            opened = await self._start()
+            opened = self._opened = await self._start()
         except PidurableError as problem:
             self.problem = problem
             self.exit(return_code=problem.exit_code)
             return
         for notice in opened.notices:
-            self._chat.say(notice)
-        self._bridge = Bridge(opened, clock=self._clock, on_view=self._show, on_problem=self._tell)
-        self._chat.begin(fetch_older=self._bridge.older, seam=opened.seam)
+            self.chat.say(notice)
+        self.bridge = Bridge(opened, clock=self.clock, on_sight=self._show, on_switch=self._switched, on_problem=self._tell)
+        self.chat.begin(fetch_older=self.bridge.older, seam=opened.seam)
 
-    def _show(self, view: ConversationView) -> None:
-        is_first = self._chat.view is None
-        self._chat.show(view)
-        if is_first:
-            self._greet(view)
+    # ------------------------------------------------------------------------------------------------------------ showing
 
-    def _greet(self, view: ConversationView) -> None:
-        """The stored draft comes back, ahead of what was typed while opening; what was sent meanwhile goes out."""
-        prompt = self._chat.prompt
-        if view.draft.text and not prompt.full_text:
-            prompt.put(view.draft.text, view.draft.cursor)
-        elif view.draft.text:
-            prompt.put_back([view.draft.text])
-        if self._first_prompt:
-            self._send(self._first_prompt, "steer")
-        if self._is_send_held:
-            prompt.send("steer")
+    def _show(self, sight: Sight) -> None:
+        is_first = self.chat.sight is None
+        self.chat.show(sight)
+        model = sight.view.agent.model
+        if model and sight.view.usage.context_tokens and model not in self._windows:
+            self._windows[model] = None
+            self.run_worker(self._find_window(model))
+        self.chat.window_tokens = self._windows.get(model or "")
+        if is_first and sight.view.conversation.owner is None:
+            self._outbox.greet(sight.view)
+
+    def _switched(self) -> None:
+        """What stood in the composer is the draft of the conversation that is left."""
+        if self.bridge is not None:
+            self.chat.begin(fetch_older=self.bridge.older)
+            self.chat.prompt.put("")
+
+    async def _find_window(self, model: str) -> None:
+        if self.bridge is not None:
+            self._windows[model] = self.chat.window_tokens = await self.bridge.ask(lambda harness: harness.overview.window_tokens(model))
 
     def _tell(self, problem: PidurableError) -> None:
-        self._chat.say(Notice(tone="bad", text=f"{problem.message} {problem.hint}".strip()))
+        self.tell("bad", f"{problem.message} {problem.hint}".strip())
         if isinstance(problem, SessionFailed):
             self.problem = problem
-            self._chat.fail()
+            self.chat.fail()
+
+    def tell(self, tone: Tone, text: str) -> None:
+        """Say something, once."""
+        self.chat.say(Notice(tone=tone, text=text))
+
+    def _put_on(self, palette: Palette) -> None:
+        self.palette = palette
+        self.register_theme(palette.theme())
+        self.ansi_color = palette.is_ansi
+        self.theme = palette.name
+
+    async def take_theme(self, theme: ThemeName) -> None:
+        """Other colours, now and for the next start."""
+        if self._opened is not None:
+            palette = await asyncio.to_thread(self._opened.take_theme, theme)
+            self._put_on(palette)
+            self.chat.set_palette(palette)
+
+    # ------------------------------------------------------------------------------------------------ what widgets ask for
 
     def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """A command is run, a message is handed in."""
-        self._chat.clear_notices()
+        self.chat.clear_notices()
         typed = commands.read(message.text)
         if typed is None:
-            self._send(message.text, message.mode)
+            self._outbox.send(message.text, message.mode)
             return
-        if self._bridge is not None and self.problem is None:
-            self._bridge.save_draft("", 0)
+        if self.bridge is not None and self.problem is None:
+            self.bridge.save_draft("", 0)
         if typed.command is None:
-            self._chat.say(Notice(tone="warn", text=f"There is no command /{typed.name}. /help shows all of them."))
+            self.tell("warn", f"There is no command /{typed.name}. /help shows all of them.")
         else:
-            getattr(self, f"command_{typed.command.name}")(typed.argument)
+            self._commands[typed.command.name](typed.argument)
 
     def on_prompt_draft_changed(self, message: Prompt.DraftChanged) -> None:
         """What is typed is stored as it is typed (rule TU-10)."""
-        if self._bridge is not None and self.view is not None and self.problem is None:
-            self._bridge.save_draft(message.text, message.cursor)
+        if self.bridge is not None and self.view is not None and self.problem is None and not self.chat.is_look:
+            self.bridge.save_draft(message.text, message.cursor)
 
     def on_question_answered(self, message: Question.Answered) -> None:
         """The card goes when the answer is stored."""
-        if self._bridge is not None:
-            self._bridge.answer(message.question_id, message.decision)
+        if self.bridge is not None:
+            self.bridge.answer(message.question_id, message.decision)
 
-    def _send(self, text: str, mode: SendMode) -> None:
-        if self.problem is not None or self._bridge is None or self.view is None:
-            self._chat.prompt.put_back([text])
-            self._is_send_held = self.problem is None
-            return
-        self._chat.transcript.go_to_end()
-        self.run_worker(self._submit(self._bridge, text, "steer" if mode == "steer" and self.view.is_busy else "followUp"))
+    def on_subagents_opened(self, message: Subagents.Opened) -> None:
+        """A card was clicked."""
+        self.moves.look(message.conversation_id)
 
-    async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
-        if not await bridge.submit(text, mode=mode):
-            self._chat.prompt.put_back([text])
+    def on_task_panel_stop_wanted(self, message: TaskPanel.StopWanted) -> None:
+        """One node and what is below it."""
+        self._stopping.stop_node(message.node)
 
-    def command_help(self, _argument: str) -> None:
-        """Show keys and commands."""
-        self.push_screen(HelpScreen(self._palette))
-
-    def command_model(self, argument: str) -> None:
-        """Show or change the model."""
-        if argument and self._bridge is not None:
-            self._bridge.set_agent(model=argument)
-        elif self.view is not None:
-            self._chat.say(Notice(tone="info", text=f"The model is {self.view.agent.model or 'not set'}. /model provider/model changes it."))
-
-    def command_approve(self, argument: str) -> None:
-        """Show or change the approval mode."""
-        if argument in APPROVAL_MODES and self._bridge is not None:
-            self._bridge.set_agent(approval=argument)
-        elif self.view is not None:
-            self._chat.say(Notice(tone="info", text=f"Approval is {self.view.agent.approval}. /approve takes {', '.join(APPROVAL_MODES)}."))
-
-    def command_new(self, _argument: str) -> None:
-        """Start a new chat with the same agent."""
-        if self._bridge is not None and self.view is not None:
-            self.run_worker(self._change(self._bridge, msgspec.structs.replace(self.view.agent, title="")))
-
-    async def _change(self, bridge: Bridge, agent: Agent) -> None:
-        if await bridge.new_conversation(agent):
-            self._chat.begin(fetch_older=bridge.older)
-
-    def command_quit(self, _argument: str) -> None:
-        """Leave, once what was sent and typed is stored."""
-        self.run_worker(self.leave(self.problem.exit_code if self.problem is not None else 0))
+    def on_task_panel_look_wanted(self, message: TaskPanel.LookWanted) -> None:
+        """The conversation that a node owns, or works in."""
+        owned = message.node.conversations
+        self.moves.look(owned[0] if owned else message.node.conversation_id)
 
     async def leave(self, return_code: int = 0) -> None:
         """Leave, once what was sent and typed is stored."""
-        if self._bridge is not None:
-            await self._bridge.close()
+        if self.bridge is not None:
+            await self.bridge.close()
         await super().leave(return_code)
 
-    def action_stop(self) -> None:
-        """Esc: close the help, deny the question, stop the run, or take notices away; the first of these that applies."""
-        if isinstance(self.screen, HelpScreen):
-            self.pop_screen()
-        elif self._chat.question.question_id is not None:
-            self._chat.question.decide("deny")
-        elif self.view is not None and self.view.is_busy and self._bridge is not None:
-            self.run_worker(self._abort(self._bridge))
-        else:
-            self._chat.clear_notices()
+    # --------------------------------------------------------------------------------------------------------------- keys
 
-    async def _abort(self, bridge: Bridge) -> None:
-        withdrawn = await bridge.abort()
-        if withdrawn:
-            self._chat.prompt.put_back([content_text(submission.content) for submission in withdrawn])
+    def action_stop(self) -> None:
+        """Esc."""
+        self._stopping.escape()
 
     def action_clear_or_quit(self) -> None:
         """Ctrl+C: clear the line (Up brings it back); on an empty one, twice in a row: leave."""
-        now_ms, prompt = self._clock.monotonic_ms(), self._chat.prompt
+        now_ms, prompt = self.clock.monotonic_ms(), self.chat.prompt
         is_second, self._interrupted_ms = now_ms - self._interrupted_ms < TWICE_MS, now_ms
-        if prompt.text:
+        if isinstance(self.screen, ModalScreen):
+            self.screen.dismiss(None)
+        elif prompt.text:
             prompt.remember(prompt.full_text)
             prompt.put("")
         elif is_second:
-            self.command_quit("")
+            self._commands["quit"]("")
         else:
-            self._chat.say(Notice(tone="info", text="Ctrl+C again leaves; pidurable --continue comes back."))
+            self.tell("info", "Ctrl+C again leaves; pidurable --continue comes back.")
 
     def action_end_of_input(self) -> None:
         """Ctrl+D: leave when nothing is typed, else delete to the right."""
-        if self._chat.prompt.text:
-            self._chat.prompt.action_delete_right()
+        if self.chat.prompt.text:
+            self.chat.prompt.action_delete_right()
         else:
-            self.command_quit("")
+            self._commands["quit"]("")
 
     def action_queue(self) -> None:
         """Alt+Enter: hand in for after the run."""
-        self._chat.prompt.send("followUp")
+        self.chat.prompt.send("followUp")
 
     def action_take_back(self) -> None:
         """Alt+Up: the newest queued message comes back into the composer."""
-        waiting = [item for item in self.view.inbox.items if item.mode != "write"] if self.view is not None else []
-        if waiting and self._bridge is not None:
-            self.run_worker(self._take_back(self._bridge, waiting[-1].submission_id, content_text(waiting[-1].content)))
+        self._outbox.take_back()
 
-    async def _take_back(self, bridge: Bridge, submission_id: int, text: str) -> None:
-        if await bridge.take_back(submission_id):
-            self._chat.prompt.put_back([text])
+    def action_next(self, field: Literal["approval", "thinking"]) -> None:
+        """Shift+Tab and Alt+T: the next approval mode or thinking level."""
+        if self.bridge is not None and self.view is not None and not self.chat.is_look:
+            values = APPROVAL_MODES if field == "approval" else THINKING_LEVELS
+            index = values.index(getattr(self.view.agent, field))
+            self.bridge.set_agent(**{field: values[(index + 1) % len(values)]})
 
-    def action_next_approval(self) -> None:
-        """Shift+Tab: the next approval mode."""
-        if self._bridge is not None and self.view is not None:
-            self._bridge.set_agent(approval=APPROVAL_MODES[(APPROVAL_MODES.index(self.view.agent.approval) + 1) % len(APPROVAL_MODES)])
+    def action_tasks(self) -> None:
+        """Ctrl+T: show the task graph, or hide it."""
+        self._stopping.toggle_tasks()
+
+    def action_subagents(self) -> None:
+        """Alt+S: look into a subagent."""
+        self.moves.look_into()

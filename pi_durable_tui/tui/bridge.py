@@ -1,6 +1,6 @@
 """The one way between the screen and the harness, which runs on a thread and event loop of its own (rules OB-2, TU-10).
 
-Towards the screen: views are handed over with at most one call pending, and a view that a newer one has overtaken is skipped, so
+Towards the screen: sights are handed over with at most one call pending, and one that a newer one has overtaken is skipped, so
 a slow screen delays no commit and a busy stream delays no key. Towards the harness: commands run on its loop; what goes wrong
 comes back as a problem to show. Nothing is drawn here, and nothing is shown that did not come out of a commit.
 """
@@ -8,17 +8,18 @@ comes back as a problem to show. Nothing is drawn here, and nothing is shown tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.errors import InternalError, PidurableError
-from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.tui.following import Following, Sight
+from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
+from pi_durable_tui.tui.ports import ConversationPort, HarnessPort
 from pi_durable_tui.tui.rows import Notice
 
 T = TypeVar("T")
@@ -28,75 +29,56 @@ DRAFT_MS = 100
 OLDER_ENTRIES = 200
 
 
-class FramePort(Protocol):
-    """What a watch delivers."""
-
-    @property
-    def view(self) -> ConversationView: ...
-
-
-class ConversationPort(Protocol):
-    """What the bridge needs of a conversation; `harness.conversation.Conversation` is one."""
-
-    @property
-    def id(self) -> int: ...
-
-    async def submit(self, content: str, *, mode: Literal["followUp", "steer"] = "followUp") -> Submission: ...
-
-    async def withdraw(self, submission_id: int) -> Literal["withdrawn", "already_placed", "settled"]: ...
-
-    async def abort(self) -> tuple[Submission, ...]: ...
-
-    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None: ...
-
-    async def set_agent(self, **changes: object) -> Agent: ...
-
-    async def save_draft(self, text: str, cursor: int) -> None: ...
-
-    def watch(self) -> AsyncIterator[FramePort]: ...
-
-    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
     """A harness that is open and a conversation to show.
 
     Attributes:
         loop: The harness's event loop, running on a thread of its own.
+        harness: It; used on `loop`.
         conversation: The one to show first.
-        new_conversation: Makes another one with the given agent; runs on `loop`.
         resume: Starts the work that is waiting; called once the first view is on the screen; runs on `loop`.
         seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
         notices: What else to say at the start.
+        take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
     """
 
     loop: asyncio.AbstractEventLoop
+    harness: HarnessPort
     conversation: ConversationPort
-    new_conversation: Callable[[Agent], Coroutine[Any, Any, ConversationPort]]
     resume: Callable[[], Coroutine[Any, Any, None]]
     seam: str = ""
     notices: tuple[Notice, ...] = ()
+    take_theme: Callable[[ThemeName], Palette] = palette_of
 
 
 class Bridge:
     """See the module. All methods are called on the screen's loop.
 
     Args:
-        on_view: Gets each view that is to be shown, in the order of commits.
+        on_sight: Gets what is to be shown, in the order of commits.
+        on_switch: Called at the moment from which on another conversation is shown: what comes next is of that one.
         on_problem: Gets what a command or the watch met.
     """
 
-    def __init__(self, opened: Opened, *, clock: Clock, on_view: Callable[[ConversationView], None], on_problem: Callable[[PidurableError], None]) -> None:
+    def __init__(
+        self,
+        opened: Opened,
+        *,
+        clock: Clock,
+        on_sight: Callable[[Sight], None],
+        on_switch: Callable[[], None],
+        on_problem: Callable[[PidurableError], None],
+    ) -> None:
         self._opened = opened
         self._conversation = opened.conversation
         self._clock = clock
-        self._on_view = on_view
+        self._on_sight, self._on_switch = on_sight, on_switch
         self._on_problem = on_problem
         self._screen = asyncio.get_running_loop()
         self._arrived = asyncio.Event()
         self._is_call_pending = False
-        self._newest: ConversationView | None = None
+        self._newest: Sight | None = None
         self._draft: tuple[str, int] | None = None  # what shall be stored
         self._stored_draft: tuple[str, int] | None = None  # what is
         self._submits: set[asyncio.Task[bool]] = set()
@@ -105,6 +87,11 @@ class Bridge:
         self._is_resumed = False
         self._following = self._start_following()
         self._consuming = asyncio.create_task(self._consume())
+
+    @property
+    def conversation_id(self) -> int:
+        """The conversation that is shown, or will be once its first view is there."""
+        return self._conversation.id
 
     def submit(self, text: str, *, mode: Literal["followUp", "steer"]) -> asyncio.Task[bool]:
         """Hand in a message and empty the draft. The task's result is True once it is stored."""
@@ -126,9 +113,29 @@ class Bridge:
         """Withdraw a queued message; False when it was too late."""
         return self._run(self._take_back(submission_id))
 
+    def abort_task(self, task_id: int, conversation_id: int | None = None) -> asyncio.Task[bool]:
+        """Stop one task, of the shown conversation or another one. The task's result is False when it had ended before."""
+        return self._run(self._call(self._abort_task(task_id, conversation_id)))
+
     def answer(self, question_id: int, decision: Literal["allow", "deny"]) -> asyncio.Task[bool]:
-        """Answer an open question in the name of the person at the terminal."""
-        return self._run(self._call(self._conversation.answer(question_id, decision, by="terminal")))
+        """Answer an open question, also of a subagent, in the name of the person at the terminal."""
+        return self._run(self._call(self._answer(question_id, decision)))
+
+    def compact(self, focus: str) -> asyncio.Task[bool]:
+        """Start a summary of the old part of the context."""
+        return self._run(self._call(self._conversation.compact(focus)))
+
+    async def ask(self, question: Callable[[HarnessPort], Awaitable[T]]) -> T | None:
+        """What the harness answers; None on a problem, which is told. `question` runs on the harness's loop."""
+
+        async def run() -> T:
+            return await question(self._opened.harness)
+
+        try:
+            return await self._call(run())
+        except PidurableError as problem:
+            self._on_problem(problem)
+            return None
 
     def set_agent(self, **changes: object) -> asyncio.Task[bool]:
         """Change the conversation's agent."""
@@ -148,17 +155,16 @@ class Bridge:
             self._on_problem(problem)
             return ()
 
-    async def new_conversation(self, agent: Agent) -> bool:
-        """Show a new conversation from now on; on a problem, which is told, the old one stays."""
-        try:
-            conversation = await self._call(self._opened.new_conversation(agent))
-        except PidurableError as problem:
-            self._on_problem(problem)
+    async def show(self, conversation_id: int) -> bool:
+        """Show another conversation from now on; on a problem, which is told, the old one stays. The work of neither is touched."""
+        conversation = await self.ask(lambda harness: harness.conversation(conversation_id))
+        if conversation is None:
             return False
         await self._flush_draft()
         self._following.cancel()
         self._conversation, self._newest = conversation, None
         self._following = self._start_following()
+        self._on_switch()
         return True
 
     async def close(self) -> None:
@@ -173,40 +179,50 @@ class Bridge:
     # ------------------------------------------------------------------------------------------- on the harness's thread
 
     def _start_following(self) -> Future[None]:
-        return asyncio.run_coroutine_threadsafe(self._follow(self._conversation), self._opened.loop)
+        conversation = self._conversation
 
-    async def _follow(self, conversation: ConversationPort) -> None:
-        try:
-            async for frame in conversation.watch():
-                if conversation is not self._conversation:
-                    return
-                self._newest = frame.view
+        def offer(sight: Sight) -> None:
+            if conversation is self._conversation:
+                self._newest = sight
                 if not self._is_call_pending:
                     self._is_call_pending = True
                     self._screen.call_soon_threadsafe(self._arrive)
-        except PidurableError as problem:
+
+        def tell(problem: PidurableError) -> None:
             self._screen.call_soon_threadsafe(self._on_problem, problem)
-        except Exception as problem:  # noqa: BLE001 - a dead watch would leave a screen that looks alive; it must be told
-            self._screen.call_soon_threadsafe(self._on_problem, InternalError(f"the watch of the conversation ended: {problem!r}"))
+
+        following = Following(conversation, self._opened.harness.conversation, on_sight=offer, on_problem=tell)
+        return asyncio.run_coroutine_threadsafe(following.run(), self._opened.loop)
+
+    async def _abort_task(self, task_id: int, conversation_id: int | None) -> bool:
+        conversation = self._conversation if conversation_id is None else await self._opened.harness.conversation(conversation_id)
+        return await conversation.abort_task(task_id)
+
+    async def _answer(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+        conversation, sight = self._conversation, self._newest
+        holder = sight.holder_of(question_id) if sight is not None else conversation.id
+        if holder != conversation.id:
+            conversation = await self._opened.harness.conversation(holder)
+        await conversation.answer(question_id, decision, by="terminal")
 
     # -------------------------------------------------------------------------------------------- on the screen's thread
 
     def _arrive(self) -> None:
-        # The mark goes first: a view set after this line finds it gone and calls again, one set before is read by _consume.
+        # The mark goes first: a sight set after this line finds it gone and calls again, one set before is read by _consume.
         self._is_call_pending = False
         self._arrived.set()
 
     async def _consume(self) -> None:
-        shown: ConversationView | None = None
+        shown: Sight | None = None
         while True:
             await self._arrived.wait()
             self._arrived.clear()
-            view = self._newest
-            if view is None or view is shown or view.conversation.id != self._conversation.id:
+            sight = self._newest
+            if sight is None or sight is shown or sight.view.conversation.id != self._conversation.id:
                 continue
-            shown = view
+            shown = sight
             started_ms = self._clock.monotonic_ms()
-            self._on_view(view)
+            self._on_sight(sight)
             spent_ms = self._clock.monotonic_ms() - started_ms
             if not self._is_resumed:
                 self._is_resumed = True

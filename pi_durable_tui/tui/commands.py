@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
+
+from pi_durable_tui.harness.live import ApprovalMode
+from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.tui.palette import THEMES
+
+APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
+THINKING_LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -10,10 +18,21 @@ class Command:
     """One command.
 
     Attributes:
-        name: Without the slash; also the name of the app's method `command_NAME`.
+        name: Without the slash; what it does is in actions/.
         argument: How its argument is shown, "" if it takes none.
         help: What it does, one line.
+        choices: What the argument may be, for completion; () where it is free text.
     """
+
+    name: str
+    argument: str
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A line of the list above the composer: `name` is what stands behind the slash when it is taken."""
 
     name: str
     argument: str
@@ -23,8 +42,20 @@ class Command:
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", argument="", help="keys and commands"),
     Command(name="model", argument="[provider/model]", help="show or change the model"),
-    Command(name="approve", argument="[ask|edits|all|plan]", help="show or change what the agent may do unasked"),
+    Command(name="thinking", argument=f"[{'|'.join(THINKING_LEVELS)}]", help="show or change how much the model thinks", choices=THINKING_LEVELS),
+    Command(name="approve", argument=f"[{'|'.join(APPROVAL_MODES)}]", help="show or change what the agent may do unasked", choices=APPROVAL_MODES),
     Command(name="new", argument="", help="start a new chat here; this one stays stored"),
+    Command(name="resume", argument="", help="open another chat of this session"),
+    Command(name="fork", argument="[entry]", help="go on from an earlier message in a new chat; this one stays as it is"),
+    Command(name="tree", argument="", help="all chats of this session with their forks and subagents"),
+    Command(name="agents", argument="", help="look into the subagents of this chat"),
+    Command(name="tasks", argument="", help="what is at work right now, as a tree; stop any of it"),
+    Command(name="compact", argument="[focus]", help="summarize the older part of the context, beside whatever runs"),
+    Command(name="context", argument="", help="what fills the model's context"),
+    Command(name="name", argument="TITLE", help="give this chat a name"),
+    Command(name="session", argument="", help="where this session is stored, and what it used"),
+    Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
+    Command(name="hotkeys", argument="", help="the keys that work"),
     Command(name="quit", argument="", help="leave; pidurable --continue comes back"),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}
@@ -50,8 +81,14 @@ def read(text: str) -> Typed | None:
     return Typed(name=name, command=_BY_NAME.get(name), argument=argument.strip())
 
 
-def completions(text: str) -> tuple[Command, ...]:
-    """The commands a half-typed line may become, in the order of the table; none once it is no longer a command's name."""
-    if not text.startswith("/") or "\n" in text or " " in text:
+def completions(text: str) -> tuple[Offer, ...]:
+    """What a half-typed line may become: commands by the beginning of their name, then the values of an argument that has some."""
+    if not text.startswith("/") or "\n" in text:
         return ()
-    return tuple(command for command in COMMANDS if command.name.startswith(text[1:]))
+    name, space, typed = text[1:].partition(" ")
+    if not space:
+        return tuple(Offer(name=command.name, argument=command.argument, help=command.help) for command in COMMANDS if command.name.startswith(name))
+    command = _BY_NAME.get(name)
+    if command is None or not typed:  # nothing is chosen for somebody who only wants to know what holds
+        return ()
+    return tuple(Offer(name=f"{name} {value}", argument="", help=command.help) for value in command.choices if value.startswith(typed))

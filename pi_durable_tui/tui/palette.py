@@ -1,4 +1,4 @@
-"""The two looks of the app, each one table of colours; the style sheet and everything drawn by lines read the same one (rule TU-14).
+"""The looks of the app, each one table of colours; the style sheet and everything drawn by lines read the same one (rule TU-14).
 
 Quiet on purpose: one accent, three signals (good, warn, bad), and greys. Every colour has a job, none is decoration.
 """
@@ -6,14 +6,18 @@ Quiet on purpose: one accent, three signals (good, warn, bad), and greys. Every 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from rich.style import Style
 from textual.theme import Theme
 
+ThemeName: TypeAlias = Literal["dark", "light", "ansi", "system"]
+THEMES: tuple[ThemeName, ...] = ("dark", "light", "ansi", "system")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Palette:
-    """Colours as "#rrggbb".
+    """Colours as "#rrggbb", or as the names of the terminal's own sixteen.
 
     Attributes:
         text, muted, faint: What is read, what accompanies it, what only orders it (rules, gutters).
@@ -50,30 +54,40 @@ class Palette:
         return Theme(
             name=self.name,
             dark=self.is_dark,
-            primary=self.accent,
-            secondary=self.accent,
-            accent=self.accent,
-            foreground=self.text,
-            background=self.background,
-            surface=self.raised,
-            panel=self.raised,
-            success=self.good,
-            warning=self.warn,
-            error=self.bad,
+            primary=_sheet(self.accent),
+            secondary=_sheet(self.accent),
+            accent=_sheet(self.accent),
+            foreground=_sheet(self.text),
+            background=_sheet(self.background),
+            surface=_sheet(self.raised),
+            panel=_sheet(self.raised),
+            success=_sheet(self.good),
+            warning=_sheet(self.warn),
+            error=_sheet(self.bad),
             variables={
-                "muted": self.muted,
-                "faint": self.faint,
-                "sunken": self.sunken,
-                "input-cursor-background": self.text,
-                "input-cursor-foreground": self.background,
-                "scrollbar": self.faint,
-                "scrollbar-hover": self.muted,
-                "scrollbar-active": self.muted,
-                "scrollbar-background": self.background,
-                "scrollbar-background-hover": self.background,
-                "scrollbar-background-active": self.background,
+                "muted": _sheet(self.muted),
+                "faint": _sheet(self.faint),
+                "sunken": _sheet(self.sunken),
+                "input-cursor-background": _sheet(self.muted if self.is_ansi else self.text),
+                "input-cursor-foreground": _sheet(self.background),
+                "scrollbar": _sheet(self.faint),
+                "scrollbar-hover": _sheet(self.muted),
+                "scrollbar-active": _sheet(self.muted),
+                "scrollbar-background": _sheet(self.background),
+                "scrollbar-background-hover": _sheet(self.background),
+                "scrollbar-background-active": _sheet(self.background),
             },
         )
+
+    @property
+    def is_ansi(self) -> bool:
+        """True when the terminal decides what its colours look like."""
+        return not self.background.startswith("#")
+
+
+def _sheet(color: str) -> str:
+    """A colour as the style sheet spells it."""
+    return color if color.startswith("#") else f"ansi_{color}"
 
 
 DARK = Palette(
@@ -118,4 +132,43 @@ LIGHT = Palette(
     name_color="#0b6ea8",
 )
 
-PALETTES = {palette.name: palette for palette in (DARK, LIGHT)}
+ANSI = Palette(
+    name="pidurable-ansi",
+    is_dark=True,
+    text="default",
+    muted="bright_black",
+    faint="bright_black",
+    background="default",
+    raised="default",
+    sunken="default",
+    accent="blue",
+    good="green",
+    warn="yellow",
+    bad="red",
+    added_back="default",
+    removed_back="default",
+    keyword="magenta",
+    string="green",
+    number="yellow",
+    name_color="cyan",
+)
+
+PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI)}
+
+
+def palette_of(theme: ThemeName, *, colors: str = "") -> Palette:
+    """The palette of a theme.
+
+    Args:
+        colors: What the terminal says of itself in COLORFGBG ("15;0"), which "system" goes by; without it "system" is dark.
+    """
+    match theme:
+        case "dark":
+            return DARK
+        case "light":
+            return LIGHT
+        case "ansi":
+            return ANSI
+        case "system":
+            background = colors.rpartition(";")[2]
+            return LIGHT if background in ("7", "15") else DARK

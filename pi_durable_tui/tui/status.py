@@ -9,12 +9,15 @@ from typing import Literal, TypeAlias
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import Text, Thinking, Usage
 from pi_durable_tui.tui.draw.paint import duration_text
+from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.safe_text import safe_line
 
 Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"
 SPINNER_STEP_MS = 250
 MAX_DIRECTORY_CHARS = 32
+FULL_PERCENT = 80
+"""From here on the footer warns that the context gets full."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,16 +42,29 @@ def spinner(now_ms: int) -> str:
     return _SPINNER[now_ms // SPINNER_STEP_MS % len(_SPINNER)]
 
 
-def activity(view: ConversationView, now_ms: int) -> str:
+def activity(sight: Sight, now_ms: int) -> str:
     """What is going on, and for how long; "" when nothing is."""
-    run = view.live.run
+    view = sight.view
+    run, compactions = view.live.run, view.live.compactions
     if run is None:
-        return ""
-    words = _activity_words(view)
-    return f"{words} · {duration_text(max(0, now_ms - run.started_at_ms) // 1000 * 1000).replace('.0s', 's')}"
+        return f"Summarizing what came before · {age_text(compactions[-1].started_at_ms, now_ms)}" if compactions else ""
+    if any(compaction.is_blocking for compaction in compactions):
+        words = "Summarizing what came before, then going on"
+    elif any(slot.status == "asking" for subagent in sight.subagents if subagent.view is not None for slot in subagent.view.live.tools):
+        words = "Waiting for your answer"
+    else:
+        words = work_words(view)
+    beside = " · a summary is being made" if any(not compaction.is_blocking for compaction in compactions) else ""
+    return f"{words} · {age_text(run.started_at_ms, now_ms)}{beside}"
 
 
-def _activity_words(view: ConversationView) -> str:
+def age_text(since_ms: int, now_ms: int) -> str:
+    """How long something has been going on, in whole seconds."""
+    return duration_text(max(0, now_ms - since_ms) // 1000 * 1000).replace(".0s", "s")
+
+
+def work_words(view: ConversationView) -> str:
+    """What the run of a conversation is doing."""
     generation, tools = view.live.generation, view.live.tools
     if any(slot.status == "asking" for slot in tools):
         return "Waiting for your answer"
@@ -71,8 +87,10 @@ def _activity_words(view: ConversationView) -> str:
             return "Preparing a call"
 
 
-def footer_parts(view: ConversationView | None, place: Place, *, light: Light, now_ms: int) -> tuple[list[FooterPart], list[FooterPart]]:
-    """The pieces at the left and at the right of the footer."""
+def footer_parts(
+    view: ConversationView | None, place: Place, *, light: Light, now_ms: int, window_tokens: int | None = None
+) -> tuple[list[FooterPart], list[FooterPart]]:
+    """The pieces at the left and at the right of the footer. `window_tokens`: of the model; None: unknown."""
     left = [FooterPart(text=_short(safe_line(place.directory)), rank=3, tone="text")]
     if place.branch:
         left.append(FooterPart(text=safe_line(place.branch, max_cells=30), rank=5))
@@ -83,7 +101,7 @@ def footer_parts(view: ConversationView | None, place: Place, *, light: Light, n
         if view.agent.thinking != "off":
             right.append(FooterPart(text=f"thinking {view.agent.thinking}", rank=6))
         right.append(FooterPart(text=f"approve {view.agent.approval}", rank=2, tone="warn" if view.agent.approval == "all" else "muted"))
-        right += _usage_parts(view)
+        right += _usage_parts(view, window_tokens)
     right.append(_light_part(view, light, now_ms))
     return left, right
 
@@ -96,13 +114,17 @@ def fit(left: Sequence[FooterPart], right: Sequence[FooterPart], width: int) -> 
     return [part for part in left if part in kept], [part for part in right if part in kept]
 
 
-def _usage_parts(view: ConversationView) -> list[FooterPart]:
+def _usage_parts(view: ConversationView, window_tokens: int | None) -> list[FooterPart]:
     parts: list[FooterPart] = []
-    if view.usage.context_tokens:
-        parts.append(FooterPart(text=f"{_count(view.usage.context_tokens)} context", rank=4))
+    used = view.usage.context_tokens
+    if used and window_tokens:
+        percent = used * 100 // window_tokens
+        parts.append(FooterPart(text=f"{percent}% context", rank=4, tone="warn" if percent >= FULL_PERCENT else "muted"))
+    elif used:
+        parts.append(FooterPart(text=f"{count_text(used)} context", rank=4))
     total = sum(view.usage.models.values(), Usage())
     if total.cost_usd is not None:
-        parts.append(FooterPart(text=f"${total.cost_usd:.2f}" if total.cost_usd >= 0.1 else f"${total.cost_usd:.4f}", rank=4))
+        parts.append(FooterPart(text=money_text(total.cost_usd), rank=4))
     elif total.input_tokens:
         parts.append(FooterPart(text="price unknown", rank=7))
     return parts
@@ -128,5 +150,13 @@ def _short(directory: str) -> str:
     return directory if len(directory) <= MAX_DIRECTORY_CHARS else directory[: MAX_DIRECTORY_CHARS - 1] + "…"
 
 
-def _count(tokens: int) -> str:
+def count_text(tokens: int) -> str:
+    """A number of tokens for people: 940, 18.4k, 1.2M."""
+    if tokens >= 999_950:
+        return f"{tokens / 1_000_000:.1f}M"
     return f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)
+
+
+def money_text(usd: float) -> str:
+    """An amount with as many places as it needs."""
+    return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"

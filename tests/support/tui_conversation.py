@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pi_durable_tui.errors import PidurableError
+from pi_durable_tui.errors import NotFound, PidurableError
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
@@ -88,6 +88,14 @@ class FakeConversation:
         self._ask("abort")
         return self.withdrawn
 
+    async def abort_task(self, task_id: int) -> bool:
+        self._ask("abort_task", task_id)
+        return True
+
+    async def compact(self, focus: str = "") -> int:
+        self._ask("compact", focus)
+        return 1
+
     async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
         self._ask("answer", question_id, decision, by)
 
@@ -139,15 +147,67 @@ class HarnessThread:
         self.loop.close()
 
 
-def opened(thread: HarnessThread, conversation: FakeConversation, *, seam: str = "", following: FakeConversation | None = None) -> Opened:
-    """What compose's `start` returns."""
+@dataclass
+class FakeHarness:
+    """Gives out conversations that the test made.
 
-    async def new_conversation(agent: Agent) -> FakeConversation:
-        assert following is not None
-        conversation.asked.append(("new", agent))
-        return following
+    Attributes:
+        conversations: By id; a new one or a fork is the one with the highest id.
+        asked: "new" and "fork", with their arguments.
+        answers: What `overview`, `chats`, `usage` and `task_graph` say, by name.
+    """
+
+    conversations: dict[int, FakeConversation]
+    asked: list[tuple[Any, ...]]
+    answers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def overview(self) -> FakeHarness:
+        return self
+
+    async def create_conversation(self, agent: Agent) -> FakeConversation:
+        self.asked.append(("new", agent))
+        return self.conversations[max(self.conversations)]
+
+    async def conversation(self, conversation_id: int) -> FakeConversation:
+        if conversation_id not in self.conversations:
+            raise NotFound(f"conversation {conversation_id}", where="the fake")
+        return self.conversations[conversation_id]
+
+    async def fork(self, conversation_id: int, entry_id: int | None = None) -> FakeConversation:
+        self.asked.append(("fork", conversation_id, entry_id))
+        return self.conversations[max(self.conversations)]
+
+    async def chats(self) -> Any:
+        return self.answers.get("chats", ())
+
+    async def usage(self) -> Any:
+        return self.answers["usage"]
+
+    def task_graph(self) -> Any:
+        return self.answers.get("task_graph", ())
+
+    async def window_tokens(self, model: str) -> int | None:
+        return self.answers.get("window_tokens")
+
+    async def context(self, conversation_id: int) -> Any:
+        return self.answers["context"]
+
+    async def compaction(self, conversation_id: int) -> Any:
+        return self.answers.get("compaction")
+
+    async def branches(self) -> Any:
+        return self.answers.get("branches", ())
+
+    async def facts(self) -> Any:
+        return self.answers["facts"]
+
+
+def opened(thread: HarnessThread, conversation: FakeConversation, *others: FakeConversation, seam: str = "") -> Opened:
+    """What compose's `start` returns."""
 
     async def resume() -> None:
         conversation.asked.append(("resume",))
 
-    return Opened(loop=thread.loop, conversation=conversation, new_conversation=new_conversation, resume=resume, seam=seam)
+    harness = FakeHarness({each.id: each for each in (conversation, *others)}, conversation.asked)
+    return Opened(loop=thread.loop, harness=harness, conversation=conversation, resume=resume, seam=seam)

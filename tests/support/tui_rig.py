@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -16,7 +16,7 @@ from pi_durable_tui.tui.app import PidurableApp
 from pi_durable_tui.tui.bridge import Opened
 from pi_durable_tui.tui.palette import DARK, Palette
 from pi_durable_tui.tui.status import Place
-from tests.support.tui_conversation import FakeConversation, HarnessThread, opened
+from tests.support.tui_conversation import FakeConversation, FakeHarness, HarnessThread, opened
 from tests.support.tui_views import START_MS, view
 
 PLACE = Place(directory="~/code/shop", branch="main")
@@ -33,13 +33,14 @@ class Rig:
         palette: Palette = DARK,
         typing_gap_s: float = 0.0,
         refuse: PidurableError | None = None,
+        others: Sequence[ConversationView] = (),
         **options: Any,
     ):
         self.clock = ManualClock(START_MS + 4_000)
         self.thread = HarnessThread()
         self.conversation: FakeConversation = self.thread.call(FakeConversation, first)
         self.following: FakeConversation = self.thread.call(FakeConversation, view(conversation_id=2))
-        self.opened = opened(self.thread, self.conversation, seam=seam, following=self.following)
+        self.opened = opened(self.thread, self.conversation, self.following, *(self.thread.call(FakeConversation, other) for other in others), seam=seam)
         self._refuse = refuse
         self.app = PidurableApp(self._start, clock=self.clock, place=PLACE, palette=palette, typing_gap_s=typing_gap_s, **options)
         self.pilot: Pilot[None]
@@ -51,7 +52,11 @@ class Rig:
 
     @property
     def chat(self) -> Any:
-        return self.app._chat
+        return self.app.chat
+
+    @property
+    def harness(self) -> FakeHarness:
+        return self.opened.harness
 
     @property
     def asked(self) -> list[tuple[Any, ...]]:

@@ -217,7 +217,7 @@ async def test_model_and_approve_say_what_holds_and_change_it() -> None:
 
 
 async def test_help_shows_every_key_and_command_and_closes() -> None:
-    async with running(size=(100, 40)) as rig:
+    async with running(size=(120, 70)) as rig:
         await rig.type("/help")
         await rig.press("enter")
         shown = rig.text()

@@ -164,7 +164,9 @@ async def test_a_slash_offers_commands_tab_completes_and_enter_runs() -> None:
     async with running() as rig:
         await rig.press("slash")
         assert "› /help" in rig.text()
-        assert "/quit" in rig.text()
+        await rig.press("up")
+        assert "› /quit" in rig.text()
+        await rig.press("down")
         await rig.press("m", "tab")
         assert rig.chat.prompt.text == "/model "
         await rig.press(*"a/b", "enter")

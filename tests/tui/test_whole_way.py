@@ -30,7 +30,7 @@ from tests.support.tui_conversation import FakeConversation, HarnessThread
 from tests.support.tui_rig import PLACE
 from tests.support.tui_views import START_MS
 
-PORT = ("submit", "withdraw", "abort", "answer", "set_agent", "save_draft", "entries")
+PORT = ("submit", "withdraw", "abort_task", "answer", "compact", "set_agent", "save_draft", "entries")
 
 
 class Arguments(msgspec.Struct):
@@ -81,7 +81,7 @@ async def whole(path: Path, *scripts: Any, approval: Any = "all") -> AsyncIterat
     rig, conversation = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), thread.loop))
 
     async def start() -> Opened:
-        return Opened(loop=thread.loop, conversation=conversation, new_conversation=rig.harness.create_conversation, resume=rig.harness.resume)
+        return Opened(loop=thread.loop, harness=rig.harness, conversation=conversation, resume=rig.harness.resume)
 
     app = PidurableApp(start, clock=clock, place=PLACE, palette=DARK, typing_gap_s=0.0)
     try:
@@ -100,7 +100,7 @@ async def test_a_prompt_is_stored_before_it_is_shown_and_its_answer_comes_out_of
         shown = await made.until("It is done.")
         assert "❯ hello" in shown
         stored = await made.stored()
-        assert list(Projection().apply(stored).rows) == list(made.app._chat.transcript._rows)
+        assert list(Projection().apply(stored).rows) == list(made.app.chat.transcript._rows)
         assert stored.draft.text == ""
 
 

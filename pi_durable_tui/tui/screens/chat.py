@@ -13,19 +13,25 @@ from textual.screen import Screen
 from textual.timer import Timer
 
 from pi_durable_tui.clock import Clock
+from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui import status
+from pi_durable_tui.tui.actions.escape import Round, Stop, StopSubagent, hint, what_stops
 from pi_durable_tui.tui.bridge import OLDER_ENTRIES
+from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Projection
 from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
+from pi_durable_tui.tui.widgets.banner import Banner
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
 from pi_durable_tui.tui.widgets.question import Question
 from pi_durable_tui.tui.widgets.queue import Queue
+from pi_durable_tui.tui.widgets.subagents import Subagents, cards
+from pi_durable_tui.tui.widgets.tasks import TaskPanel
 from pi_durable_tui.tui.widgets.transcript import Transcript
 
 FetchOlder = Callable[[int], Awaitable[Sequence[StoredEntry]]]
@@ -35,21 +41,27 @@ class ChatScreen(Screen[None]):
     """See the module.
 
     Attributes:
-        view: The newest view shown; None until there is one.
-        prompt, transcript, question: For the app's actions.
+        sight: What is shown; None until there is something.
+        prompt, transcript, question, tasks: For the app's actions.
+        window_tokens: The context window of the shown conversation's model; None: unknown.
     """
 
+    HORIZONTAL_BREAKPOINTS = [(0, "-slim"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-low"), (16, "-high")]
 
     def __init__(self, *, clock: Clock, place: status.Place, palette: Palette, notices: Sequence[Notice], typing_gap_s: float) -> None:
         super().__init__()
-        self.view: ConversationView | None = None
+        self.sight: Sight | None = None
+        self.window_tokens: int | None = None
         self._clock, self._place, self._first_notices = clock, place, tuple(notices)
         self._menu = Menu(palette)
         self.transcript = Transcript(palette)
         self.question = Question(palette, clock.monotonic_ms)
         self.prompt = Prompt(self._menu, typing_gap_s=typing_gap_s)
+        self.tasks = TaskPanel(palette)
         self._activity, self._queue, self._footer = Activity(palette), Queue(palette), Footer(palette)
+        self._subagents, self._banner = Subagents(palette), Banner(palette)
+        self._stopped_in: Round | None = None
         self._projection = Projection()
         self._fetch: FetchOlder | None = None
         self._is_fetching = self._has_all = self._is_failed = False
@@ -57,7 +69,18 @@ class ChatScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
-        yield from (self.transcript, self._activity, self._queue, self.question, self._menu, self.prompt, self._footer)
+        yield from (self.tasks, self.transcript, self._subagents, self._activity, self._queue)
+        yield from (self.question, self._menu, self.prompt, self._banner, self._footer)
+
+    @property
+    def view(self) -> ConversationView | None:
+        """The newest view shown; None until there is one."""
+        return self.sight.view if self.sight is not None else None
+
+    @property
+    def is_look(self) -> bool:
+        """True while a subagent is looked into: nothing can be said there."""
+        return self.view is not None and self.view.conversation.owner is not None
 
     def on_mount(self) -> None:
         """An empty transcript, and a composer that takes keys at once."""
@@ -76,19 +99,55 @@ class ChatScreen(Screen[None]):
             seam: What happened before this opening (rule TU-9); "" for nothing.
         """
         self._projection, self._fetch, self._has_all = Projection(seam=seam), fetch_older, False
+        self.sight = None
         self.transcript.clear()
 
-    def show(self, view: ConversationView) -> None:
-        """Draw a view; views come in the order of their commits."""
-        self.view = view
-        self.transcript.show_rows(self._projection.apply(view), now_ms=self._clock.now_ms())
+    def show(self, sight: Sight) -> None:
+        """Draw what is to be seen; sights come in the order of their commits."""
+        self.sight, view, now_ms = sight, sight.view, self._clock.now_ms()
+        self.transcript.show_rows(self._projection.apply(view), now_ms=now_ms)
         self._queue.show_rows(queued_rows(view))
-        asking = [slot for slot in view.live.tools if slot.status == "asking" and slot.question is not None]
+        self._subagents.show_cards(cards(sight.subagents, now_ms))
+        self._banner.show(f"Subagent {view.agent.title}: looking only" if self.is_look else "")
+        if self.prompt.display == self.is_look:
+            self.prompt.display = not self.is_look
+            self._focus_home()
+        asking = _asking(sight)
         had_question = self.question.question_id is not None
-        self.question.ask(asking[0] if asking else None, others=max(0, len(asking) - 1))
+        self.question.ask(asking[0][0] if asking else None, others=max(0, len(asking) - 1), asker=asking[0][1] if asking else "")
         if bool(asking) != had_question:
-            (self.question if asking else self.prompt).focus()
+            self._focus_home()
         self._show_status()
+
+    def stops(self) -> Stop | None:
+        """What Esc stops now, as the line above the composer says it."""
+        return what_stops(self.view, stopped_in=self._stopped_in) if self.view is not None and not self.is_look else None
+
+    def stopped(self, stop: Stop) -> None:
+        """Esc has stopped this: after a subagent, the next Esc in the same round stops the run."""
+        self._stopped_in = stop.round if isinstance(stop, StopSubagent) else None
+        self._show_status()
+
+    def toggle_tasks(self) -> bool:
+        """Show the task graph and go there, or hide it. True: it is shown now."""
+        self.tasks.display = not self.tasks.display
+        if self.tasks.display:
+            self.tasks.focus()
+        else:
+            self._focus_home()
+        return self.tasks.display
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw everything in other colours."""
+        self.transcript.set_palette(palette)
+        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks):
+            widget.palette = palette
+            widget.refresh()
+        self.question.set_palette(palette)
+
+    def on_screen_resume(self) -> None:
+        """Back from another screen: a question that came meanwhile has only just been seen."""
+        self.question.appear()
 
     def fail(self) -> None:
         """The session stores nothing any more: say so and take no more work."""
@@ -101,10 +160,11 @@ class ChatScreen(Screen[None]):
         """Show a notice."""
         self._activity.say(notice)
 
-    def clear_notices(self) -> None:
-        """Take notices and the list of commands away."""
-        self._activity.clear_notices()
+    def clear_notices(self) -> bool:
+        """Take notices and the list of commands away; False when there was neither."""
+        had_offers = self._menu.chosen is not None
         self._menu.offer(())
+        return self._activity.clear_notices() or had_offers
 
     def action_unfold(self) -> None:
         """Ctrl+O: unfold tools and thinking, or fold them."""
@@ -144,15 +204,35 @@ class ChatScreen(Screen[None]):
             self.transcript.show_rows(self._projection.prepend(page), now_ms=self._clock.now_ms())
 
     def _show_status(self) -> None:
-        view, now_ms = self.view, self._clock.now_ms()
-        is_busy = view is not None and view.is_busy and not self._is_failed
+        sight, view, now_ms = self.sight, self.view, self._clock.now_ms()
+        words = status.activity(sight, now_ms) if sight is not None and not self._is_failed else ""
+        is_busy = bool(words) or bool(sight is not None and sight.subagents)
         light: status.Light = "failed" if self._is_failed else "opening" if view is None else "storing" if is_busy else "stored"
-        words = status.activity(view, now_ms) if view is not None and is_busy else ""
-        self._activity.show_work(status.spinner(now_ms), words, "Esc denies" if self.question.question_id is not None else "Esc stops")
-        self._footer.show_parts(*status.footer_parts(view, self._place, light=light, now_ms=now_ms))
+        esc = "Esc denies" if self.question.question_id is not None else "" if self.is_look else hint(self.stops())
+        self._activity.show_work(status.spinner(now_ms), words, esc)
+        self._footer.show_parts(*status.footer_parts(view, self._place, light=light, now_ms=now_ms, window_tokens=self.window_tokens))
         if self._ticker is not None:
             (self._ticker.resume if is_busy else self._ticker.pause)()
 
+    def _focus_home(self) -> None:
+        """Keys go to the question while one is asked, else to the composer, else nowhere."""
+        if self.question.question_id is not None:
+            self.question.focus()
+        elif self.prompt.display:
+            self.prompt.focus()
+        else:
+            self.set_focus(None)
+
     def _tick(self) -> None:
-        self.transcript.tick(self._clock.now_ms())
+        now_ms = self._clock.now_ms()
+        self.transcript.tick(now_ms)
+        if self.sight is not None:
+            self._subagents.show_cards(cards(self.sight.subagents, now_ms))
         self._show_status()
+
+
+def _asking(sight: Sight) -> list[tuple[ToolSlot, str]]:
+    """The calls that wait for an answer, each with the name of the subagent that makes it ("": the conversation itself)."""
+    found = [(slot, "") for slot in sight.view.live.tools]
+    found += [(slot, subagent.name) for subagent in sight.subagents if subagent.view is not None for slot in subagent.view.live.tools]
+    return [(slot, asker) for slot, asker in found if slot.status == "asking" and slot.question is not None]

@@ -34,11 +34,13 @@ class Activity(Widget, can_focus=False):
         self._notices = (*self._notices, notice)[-_MAX_NOTICES:]
         self._changed()
 
-    def clear_notices(self) -> None:
-        """Take all notices away."""
-        if self._notices:
+    def clear_notices(self) -> bool:
+        """Take all notices away; False when there were none."""
+        had_some = bool(self._notices)
+        if had_some:
             self._notices = ()
             self._changed()
+        return had_some
 
     def show_work(self, spinner: str, words: str, hint: str) -> None:
         """Say what goes on and what a key does about it; "" as `words` for nothing."""
@@ -64,7 +66,7 @@ class Activity(Widget, can_focus=False):
             )
         if self._words:
             line = Text.assemble((f"{self._spinner} ", palette.style(palette.accent, bold=True)), (self._words, palette.style(palette.muted)))
-            line.append(f"   {self._hint}", palette.style(palette.muted, italic=True))
+            line.append(f"   {self._hint}" if self._hint else "", palette.style(palette.muted, italic=True))
             lines.append(line)
         text = Text("\n", end="").join(lines)
         text.end = ""

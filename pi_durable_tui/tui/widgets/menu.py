@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from rich.text import Text
 from textual.widget import Widget
 
-from pi_durable_tui.tui.commands import Command
+from pi_durable_tui.tui.commands import Offer
 from pi_durable_tui.tui.palette import Palette
+
+SHOWN = 10
 
 
 class Menu(Widget, can_focus=False):
@@ -17,43 +19,48 @@ class Menu(Widget, can_focus=False):
     def __init__(self, palette: Palette) -> None:
         super().__init__(id="menu")
         self.palette = palette
-        self._commands: tuple[Command, ...] = ()
+        self._offers: tuple[Offer, ...] = ()
         self._chosen = 0
         self.display = False
 
     @property
-    def chosen(self) -> Command | None:
+    def chosen(self) -> Offer | None:
         """The one that Enter or Tab takes; None while nothing is offered."""
-        return self._commands[self._chosen] if self._commands else None
+        return self._offers[self._chosen] if self._offers else None
 
-    def offer(self, commands: Sequence[Command]) -> None:
+    def offer(self, offers: Sequence[Offer]) -> None:
         """Show these; none hides the list. The choice stays on the first unless the same are shown already."""
-        offered = tuple(commands)
-        if offered == self._commands:
+        offered = tuple(offers)
+        if offered == self._offers:
             return
-        self._commands, self._chosen = offered, 0
+        self._offers, self._chosen = offered, 0
         self.display = bool(offered)
         self.refresh(layout=True)
 
     def move(self, step: int) -> None:
         """Choose another one, around the ends."""
-        if self._commands:
-            self._chosen = (self._chosen + step) % len(self._commands)
+        if self._offers:
+            self._chosen = (self._chosen + step) % len(self._offers)
             self.refresh()
 
     def render(self) -> Text:
-        """One line for each command."""
+        """One line for each that is in view, and how many there are when not all are."""
         palette = self.palette
-        names = [f"/{command.name} {command.argument}".strip() for command in self._commands]
+        names = [f"/{offer.name} {offer.argument}".strip() for offer in self._offers]
         width = max(map(len, names), default=0)
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
-        for index, (command, name) in enumerate(zip(self._commands, names, strict=True)):
+        top = max(0, min(self._chosen - SHOWN // 2, len(names) - SHOWN))
+        lines: list[Text] = []
+        for index in range(top, min(top + SHOWN, len(names))):
             is_chosen = index == self._chosen
-            line = Text.assemble(
-                ("› " if is_chosen else "  ", palette.style(palette.accent, bold=True)),
-                (name.ljust(width + 3), palette.style(palette.accent if is_chosen else palette.text, bold=is_chosen)),
-                (command.help, palette.style(palette.muted)),
-                "\n" if index < len(names) - 1 else "",
+            lines.append(
+                Text.assemble(
+                    ("› " if is_chosen else "  ", palette.style(palette.accent, bold=True)),
+                    (names[index].ljust(width + 3), palette.style(palette.accent if is_chosen else palette.text, bold=is_chosen)),
+                    (self._offers[index].help, palette.style(palette.muted)),
+                )
             )
-            text.append_text(line)
+        if len(names) > SHOWN:
+            lines.append(Text(f"  {self._chosen + 1} of {len(names)}", palette.style(palette.faint)))
+        text = Text("\n").join(lines)
+        text.no_wrap, text.overflow, text.end = True, "ellipsis", ""
         return text

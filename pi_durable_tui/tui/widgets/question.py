@@ -59,17 +59,19 @@ class Question(ScrollView, can_focus=True):
         """The open question; None while none is asked."""
         return self._slot.question if self._slot is not None else None
 
-    def ask(self, slot: ToolSlot | None, *, others: int = 0) -> None:
+    def ask(self, slot: ToolSlot | None, *, others: int = 0, asker: str = "") -> None:
         """Show the question of `slot`; None hides the card.
 
         Args:
             others: How many more wait behind it.
+            asker: The subagent that makes the call; "" for the conversation itself.
         """
         if slot is None:
             self._slot, self.display = None, False
             return
         more = f" · {others} more after this" if others else ""
-        self.border_title = Content(f"{self._heading(slot)}{more}")
+        whose = f" · subagent {safe_line(asker, max_cells=40)}" if asker else ""
+        self.border_title = Content(f"{self._heading(slot)}{whose}{more}")
         self.border_subtitle = Content("y or Enter allows · n or Esc denies")
         if self._slot is None or self._slot.question != slot.question:
             self._shown_ms = self._monotonic_ms()
@@ -83,6 +85,16 @@ class Question(ScrollView, can_focus=True):
         """Take an answer, unless the card has only just appeared."""
         if self._slot is not None and self._slot.question is not None and self._monotonic_ms() - self._shown_ms >= GRACE_MS:
             self.post_message(self.Answered(self._slot.question, decision))
+
+    def appear(self) -> None:
+        """It has only just been seen: no answer is taken for a moment."""
+        self._shown_ms = self._monotonic_ms()
+
+    def set_palette(self, palette: Palette) -> None:
+        """Draw it in other colours."""
+        self.palette = palette
+        if self._slot is not None:
+            self._layout()
 
     def page(self, direction: int) -> None:
         """Scroll by a screen less a line; -1 up, 1 down."""

@@ -1,0 +1,1 @@
+"""What commands and keys do, and what is decided about it."""

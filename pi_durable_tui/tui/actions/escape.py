@@ -1,0 +1,63 @@
+"""What Esc stops (rules TU-8, TU-17). PURE: a view in, a decision out; the same one the line above the composer announces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pi_durable_tui.harness.view import ConversationView
+
+Round: TypeAlias = tuple[int, int]
+"""A run's task and its turn: the round of tools in which a subagent was stopped."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopSubagent:
+    """Its call gets what it had said, and the run goes on. A second Esc in the same `round` stops the run."""
+
+    task_id: int
+    round: Round
+
+
+@dataclass(frozen=True, slots=True)
+class StopRun:
+    """The run and everything below it, but for work in the background."""
+
+
+@dataclass(frozen=True, slots=True)
+class StopCompaction:
+    """The summary being made; the context stays as it was."""
+
+    task_id: int
+
+
+Stop: TypeAlias = StopSubagent | StopRun | StopCompaction
+
+
+def what_stops(view: ConversationView, *, stopped_in: Round | None) -> Stop | None:
+    """What Esc stops now; None: nothing runs.
+
+    Args:
+        stopped_in: The round in which Esc stopped a subagent last; None: it never did.
+    """
+    run = view.live.run
+    if run is None:
+        compactions = view.live.compactions
+        return StopCompaction(compactions[-1].task_id) if compactions else None
+    background = {task.id for task in view.tasks if task.background}
+    subagents = [slot.subagent for slot in view.live.tools if slot.subagent is not None and slot.subagent not in background]
+    here = (run.task_id, run.turn)
+    return StopSubagent(max(subagents), here) if subagents and stopped_in != here else StopRun()
+
+
+def hint(stop: Stop | None) -> str:
+    """What a person is told about Esc."""
+    match stop:
+        case StopSubagent():
+            return "Esc stops the subagent, twice the run"
+        case StopCompaction():
+            return "Esc cancels the summary"
+        case StopRun():
+            return "Esc stops"
+        case None:
+            return ""

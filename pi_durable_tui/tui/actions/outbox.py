@@ -1,0 +1,65 @@
+"""What leaves the composer and comes back into it (rules TU-10, TU-12). Nothing that was typed is dropped on the way."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.tui.bridge import Bridge
+from pi_durable_tui.tui.rows import content_text
+from pi_durable_tui.tui.widgets.prompt import SendMode
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.app import PidurableApp
+
+
+class Outbox:
+    """See the module.
+
+    Args:
+        first_prompt: Sent as soon as a conversation is there; "" for none.
+    """
+
+    def __init__(self, app: PidurableApp, first_prompt: str) -> None:
+        self._app = app
+        self._first_prompt = first_prompt
+        self._is_send_held = False
+
+    def greet(self, view: ConversationView) -> None:
+        """The stored draft comes back, ahead of what was typed while opening; what was sent meanwhile goes out."""
+        prompt = self._app.chat.prompt
+        if view.draft.text and not prompt.full_text:
+            prompt.put(view.draft.text, view.draft.cursor)
+        elif view.draft.text:
+            prompt.put_back([view.draft.text])
+        first_prompt, self._first_prompt = self._first_prompt, ""
+        if first_prompt:
+            self.send(first_prompt, "steer")
+        if self._is_send_held:
+            self._is_send_held = False
+            prompt.send("steer")
+
+    def send(self, text: str, mode: SendMode) -> None:
+        """Hand a message in; what cannot be stored comes back."""
+        app = self._app
+        if app.problem is not None or app.bridge is None or app.view is None:
+            app.chat.prompt.put_back([text])
+            self._is_send_held = app.problem is None
+            return
+        app.chat.transcript.go_to_end()
+        app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
+
+    async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
+        if not await bridge.submit(text, mode=mode):
+            self._app.chat.prompt.put_back([text])
+
+    def take_back(self) -> None:
+        """The newest queued message comes back."""
+        view, bridge = self._app.view, self._app.bridge
+        waiting = [item for item in view.inbox.items if item.mode != "write"] if view is not None else []
+        if waiting and bridge is not None:
+            self._app.run_worker(self._take_back(bridge, waiting[-1].submission_id, content_text(waiting[-1].content)))
+
+    async def _take_back(self, bridge: Bridge, submission_id: int, text: str) -> None:
+        if await bridge.take_back(submission_id):
+            self._app.chat.prompt.put_back([text])

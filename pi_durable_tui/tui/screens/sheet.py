@@ -1,0 +1,75 @@
+"""A page of names and what belongs to them: keys and commands, the session, the context. Closes with Esc."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from pi_durable_tui.tui.commands import COMMANDS
+from pi_durable_tui.tui.keymap import KEYS
+from pi_durable_tui.tui.palette import Palette
+from pi_durable_tui.tui.safe_text import safe_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A heading and its lines, each a name and what belongs to it. Foreign text is allowed: it is made safe when drawn."""
+
+    heading: str
+    lines: tuple[tuple[str, str], ...]
+
+
+class SheetScreen(ModalScreen[None]):
+    """Closes with Esc, q or Enter."""
+
+    BINDINGS = [("escape,q,enter", "dismiss", "Close")]
+
+    def __init__(self, palette: Palette, title: str, parts: Sequence[Part]) -> None:
+        super().__init__()
+        self._palette, self._title, self._parts = palette, title, tuple(parts)
+
+    def compose(self) -> ComposeResult:
+        """One block of text that scrolls when it does not fit."""
+        with VerticalScroll(id="sheet") as box:
+            box.border_title = Content(self._title)
+            box.border_subtitle = Content("Esc closes")
+            yield Static(self.text(), markup=False)
+
+    def text(self) -> Text:
+        """The parts in two columns, one name column for all."""
+        palette = self._palette
+        width = max((len(safe_line(name)) for part in self._parts for name, _ in part.lines), default=0) + 3
+        text = Text()
+        for index, part in enumerate(self._parts):
+            text.append("\n" if index else "")
+            text.append(f"{safe_line(part.heading)}\n", palette.style(palette.accent, bold=True))
+            for name, what in part.lines:
+                text.append(f"{safe_line(name):<{width}}", palette.style(palette.text))
+                text.append(f"{safe_line(what)}\n", palette.style(palette.muted))
+        text.rstrip()
+        return text
+
+    def action_page(self, direction: int) -> None:
+        """PageUp and PageDown."""
+        box = self.query_one("#sheet", VerticalScroll)
+        box.scroll_relative(y=direction * max(1, box.size.height - 1), animate=False)
+
+
+def help_parts() -> tuple[Part, ...]:
+    """Commands and keys, from the tables: what works is in them, and nothing else."""
+    return (
+        Part(heading="Commands", lines=tuple((f"/{command.name} {command.argument}".strip(), command.help) for command in COMMANDS)),
+        Part(heading="Keys", lines=key_lines()),
+    )
+
+
+def key_lines() -> tuple[tuple[str, str], ...]:
+    """The table of keys for people."""
+    return tuple((key.shown, key.help) for key in KEYS)
