@@ -18,6 +18,7 @@ from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer
+from pi_durable_tui.harness.tool.command import CommandInput, begin_command
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import StoredEntry
@@ -197,6 +198,30 @@ class Conversation:
 
         await self._session.commit(write)
         self._start()
+
+    async def run_command(self, command: str, *, shown: bool) -> int:
+        """Run a shell command for the person, beside whatever runs (rule TU-10); returns its task's id once the wish is stored.
+
+        It is carried out by the tool "bash" in the conversation's environment. Its intent and its end are stored like those of a call: after
+        a kill it counts as interrupted and is not run again.
+
+        Args:
+            shown: The model reads the command and what came of it, with the next request.
+
+        Raises:
+            BadRequest: Nothing but blanks. Nothing was written.
+        """
+        text = clean_text(command).strip()
+        if not text:
+            raise BadRequest("An empty command was not run.")
+        wanted = CommandInput(name="bash", arguments={"command": text}, title=text, shown=shown)
+
+        async def write(transaction: Transaction) -> int:
+            return (await begin_command(transaction, self.id, wanted)).id
+
+        task_id = await self._session.commit(write)
+        self._start()
+        return task_id
 
     async def compact(self, focus: str = "") -> int:
         """Start summarizing the old part of the context, beside whatever runs (rule CO-2); returns the task's id once it is stored."""

@@ -31,6 +31,7 @@ from pi_durable_tui.harness.subagent import phases as subagent
 from pi_durable_tui.harness.tasks.recovery import handed_back
 from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
+from pi_durable_tui.harness.tool import command
 from pi_durable_tui.harness.tool import phases as tool
 from pi_durable_tui.records import conversation as conversations
 from pi_durable_tui.records.codec import from_json
@@ -95,7 +96,7 @@ class Harness:
             report=reporter or (lambda _report: None),
         )
         registry.install(
-            Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, compaction.DEFINITION, subagent.DEFINITION))
+            Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION))
         )
         for extension in extensions:
             registry.install(extension)

@@ -101,6 +101,7 @@ class Live(Record, frozen=True):
     generation: Generation | None = None
     tools: tuple[ToolSlot, ...] = ()
     run_failure: Failure | None = None
+    commands: tuple[ToolSlot, ...] = ()  # what a person runs beside the agent
     compactions: tuple[CompactionRun, ...] = ()
     compaction_failure: Failure | None = None
 
@@ -143,7 +144,7 @@ class Draft(Record, frozen=True):
 
 def _quiet(value: Json, _ops: list[Op], deltas: int) -> bool:
     """Write a base when nothing is going on, so that older revisions can be reclaimed (FB-16), or when the chain grows long."""
-    idle = isinstance(value, dict) and not value.get("run") and not value.get("tools")
+    idle = isinstance(value, dict) and not value.get("run") and not value.get("tools") and not value.get("commands")
     return idle or deltas >= 512
 
 

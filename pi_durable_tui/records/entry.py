@@ -13,6 +13,7 @@ SYSTEM = "pi.system"
 TOOL_RESULT = "pi.tool-result"
 RESET = "pi.reset"
 COMPACTION = "pi.compaction"
+COMMAND = "pidurable.command"  # a command that a person ran beside the agent
 
 
 class Edit(Record, frozen=True):

@@ -59,6 +59,6 @@ class RunningOutput:
 
 def slot_of(live: JsonObject, task_id: int) -> JsonObject | None:
     """The slot of a task in a stored `pi.live`."""
-    slots: Json = live.get("tools")
-    found = [slot for slot in slots if isinstance(slot, dict) and slot.get("taskId") == task_id] if isinstance(slots, list) else []
+    lists: list[Json] = [live.get("tools"), live.get("commands")]
+    found = [slot for slots in lists if isinstance(slots, list) for slot in slots if isinstance(slot, dict) and slot.get("taskId") == task_id]
     return found[0] if found else None
