@@ -77,19 +77,21 @@ def chat(
     model: Annotated[str | None, typer.Option(metavar="M", help="The model: provider/name, or playback/NAME.")] = None,
     approve: Annotated[Approve | None, typer.Option(metavar="MODE", help="What needs no question: ask, edits, all; plan only reads.")] = None,
     thinking: Annotated[Thinking | None, typer.Option(metavar="LEVEL", help="How much to reason: off, low, medium, high.")] = None,
+    trust: Annotated[bool, typer.Option("--trust", help="Use this project's own files in this run, unasked.")] = False,
     cwd: Cwd = None,
     debug: Debug = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> int:
     """Open a chat, optionally with a first prompt."""
     from pi_durable_tui.cli.chat import Wish, open_chat
+    from pi_durable_tui.context.attachments import mention_of
 
     del debug, version
     if mode is Mode.JSON and not print_:
         raise BadRequest("--mode json needs print mode. Nothing was started.", hint="Add -p.")
     return open_chat(
         Wish(
-            prompt=" ".join(prompt or ()),
+            prompt=" ".join(mention_of(word) for word in prompt or ()),
             resume=continue_,
             in_print_mode=print_,
             as_json=mode is Mode.JSON,
@@ -97,6 +99,7 @@ def chat(
             approval=approve.value if approve else None,
             thinking=thinking.value if thinking else None,
             cwd=cwd,
+            trust=trust,
         )
     )
 

@@ -10,19 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TextIO
 
 import msgspec
 
 from pi_durable_tui.cli.chat import Opened, Wish, new_agent, open_wished, problem_of
 from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.prompting import prepared
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.stdin import piped_text, prompt_of
+from pi_durable_tui.cli.workspace import start_remarks
+from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused
 from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.records.messages import AssistantMessage, Problem
+from pi_durable_tui.records.messages import AssistantMessage, Content, Problem
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.safe_text import safe_text
 
@@ -38,22 +41,24 @@ def print_answer(setup: Setup, wish: Wish) -> int:
         ConfigError: There is no model, or its key is missing. Nothing was sent.
         ModelError: The model gave no answer; what happened is stored.
     """
-    if not wish.resume and (problem := problem_of(setup, new_agent(setup, wish).model)):
+    if not wish.resume and not wish.trust and (problem := problem_of(setup, new_agent(setup, wish, ProjectSettings()).model)):
         raise problem
     has_other = wish.resume or bool(wish.prompt.strip())
     piped = piped_text(sys.stdin.fileno() if sys.stdin else None, is_needed=not has_other, note=note)
-    prompt = prompt_of(piped, wish.prompt)
-    if not prompt and not wish.resume:
+    if not prompt_of(piped, wish.prompt) and not wish.resume:
         raise BadRequest("Print mode needs a prompt, and none was given or piped in. Nothing was started.", hint='pidurable -p "PROMPT"')
-    return asyncio.run(until_signal(_work(setup, wish, prompt, sys.stdout)))
+    return asyncio.run(until_signal(_work(setup, wish, piped, sys.stdout)))
 
 
-async def _work(setup: Setup, wish: Wish, prompt: str, out: TextIO) -> None:
+async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
     opened = await open_wished(setup, wish)
     followers: list[asyncio.Future[None]] = []
     try:
         if opened.problem:
             raise opened.problem
+        for remark in start_remarks(opened.workspace, opened.loaded, more="--trust uses them"):
+            note(remark)
+        prompt = await _prompt(setup, opened, piped, wish.prompt)
         followers.append(asyncio.ensure_future(_deny_questions(opened.conversation)))
         if wish.as_json:
             followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
@@ -78,7 +83,17 @@ async def _while(followers: list[asyncio.Future[None]], work: Coroutine[None, No
         answering.cancel()
 
 
-async def _answer(opened: Opened, prompt: str) -> str:
+async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple[Content, ...]:
+    """What to hand in; empty when there is nothing to say."""
+    if not prompt_of(piped, words):
+        return ()
+    ready = await prepared(words, setup=setup, opened=opened, before=piped)
+    for remark in ready.remarks:
+        note(remark)
+    return ready.content
+
+
+async def _answer(opened: Opened, prompt: Sequence[Content]) -> str:
     """Finish what is left, then the prompt if there is one, and return the text of the final answer.
 
     Raises:

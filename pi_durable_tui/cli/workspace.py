@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.context.extensions import Loaded
 from pi_durable_tui.context.trust import Trusting
 from pi_durable_tui.context.workspace import Where, Workspace
 from pi_durable_tui.tools.catalog import all_tools
@@ -30,3 +31,15 @@ def trusting_of(*, in_print_mode: bool, trust: bool) -> Trusting:
     if trust:
         return "all"
     return "none" if in_print_mode else "decided"
+
+
+def start_remarks(workspace: Workspace, loaded: Loaded, *, more: str) -> tuple[str, ...]:
+    """What a person should know about the files that count and those that do not, one line each.
+
+    Args:
+        more: How to use what is not used.
+    """
+    unused = [each.item.shown for each in workspace.unused]
+    names = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
+    told = (f"Files of the project are not used: {names} ({more}).",) if unused else ()
+    return (*workspace.warnings, *loaded.warnings, *told)

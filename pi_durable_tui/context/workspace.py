@@ -14,7 +14,9 @@ from pathlib import Path
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.context import files, role
 from pi_durable_tui.context.commands import Catalogue, catalogue, skills_text
+from pi_durable_tui.context.extensions import Loaded, load
 from pi_durable_tui.context.project import Found, Item, find, root_of
+from pi_durable_tui.context.project_settings import ProjectSettings, read_settings
 from pi_durable_tui.context.trust import Decision, Judged, Trusting, TrustStore, judge
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.live import Agent
@@ -47,6 +49,14 @@ class Workspace:
     Args:
         trusting: Whose word counts for the project's files.
         tools: The names of the tools there are.
+
+    Attributes:
+        root: The project's root.
+        judged: The project's files, and how they stand.
+        items: The files that count, the user's first.
+        warnings: One line for each thing that is not used as it stands there.
+        commands: The skills and templates among them.
+        settings: What the project sets.
     """
 
     def __init__(self, where: Where, *, trusting: Trusting, tools: frozenset[str], clock: Clock) -> None:
@@ -60,6 +70,7 @@ class Workspace:
         self.items: tuple[Item, ...] = ()
         self.warnings: tuple[str, ...] = ()
         self.commands = Catalogue((), ())
+        self.settings = ProjectSettings()
         self._stamps: dict[Path, files.Stamp | None] = {}
         self.look()
 
@@ -79,7 +90,7 @@ class Workspace:
 
     def _decisions(self) -> tuple[dict[str, Decision], tuple[str, ...]]:
         if self._trusting != "decided":
-            return {}, ()
+            return {}, ()  # not even looked at
         try:
             return self._store.load(self.root), ()
         except EnvironmentFailure as error:
@@ -96,7 +107,8 @@ class Workspace:
                 counting.append(in_use[each.item.shown])
         self.items = tuple(counting)
         self.commands = catalogue(self.items)
-        self.warnings = (*problem, *found.warnings, *self.commands.warnings)
+        self.settings, left_out = read_settings(self.items)
+        self.warnings = (*problem, *found.warnings, *self.commands.warnings, *left_out)
 
     # -------------------------------------------------------------------------------------------------------------- trust
 
@@ -119,6 +131,13 @@ class Workspace:
         self._store.decide(self.root, (each.item for each in seen), is_trusted=is_trusted, now_ms=self._clock.now_ms())
         self._trusting = "decided"
         self.look()
+
+    # --------------------------------------------------------------------------------------------------------- extensions
+
+    def load_extensions(self) -> Loaded:
+        """Run the extensions that count, as they are now."""
+        self.refresh()
+        return load(self.items)
 
     # ------------------------------------------------------------------------------------------------------------- prompt
 

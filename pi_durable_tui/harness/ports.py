@@ -113,6 +113,7 @@ class ModelInfo:
     context_window_tokens: int | None = None
     max_output_tokens: int | None = None
     thinking_levels: tuple[ThinkingLevel, ...] = ("off",)
+    takes_images: bool | None = None
 
 
 class ModelGateway(Protocol):

@@ -136,6 +136,7 @@ def model_info(entry: Mapping[str, Any] | None) -> ModelInfo:
         context_window_tokens=_whole(entry.get("max_input_tokens")),
         max_output_tokens=_whole(entry.get("max_output_tokens")),
         thinking_levels=_levels(entry),
+        takes_images=bool(entry.get("supports_vision")),
     )
 
 

@@ -87,8 +87,8 @@ def test_a_model_is_found_in_the_table_only_under_its_provider() -> None:
 
 @pytest.mark.rule("AG-5")
 def test_what_the_table_does_not_say_is_unknown() -> None:
-    assert model_info(TABLE["gpt-x"]) == ModelInfo(context_window_tokens=100, max_output_tokens=10)
-    assert model_info(TABLE["xai/deep"]) == ModelInfo(thinking_levels=("off", "low", "high"))
+    assert model_info(TABLE["gpt-x"]) == ModelInfo(context_window_tokens=100, max_output_tokens=10, takes_images=False)
+    assert model_info(TABLE["xai/deep"]) == ModelInfo(thinking_levels=("off", "low", "high"), takes_images=False)
     assert model_info(None) == ModelInfo()
     assert [has_price(TABLE["gpt-x"]), has_price(TABLE["xai/deep"]), has_price(None)] == [True, False, False]
 

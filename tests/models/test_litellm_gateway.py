@@ -559,7 +559,8 @@ async def test_windows_prices_and_thinking_levels_come_from_the_local_table() ->
     async with gateway_to() as gateway:
         known, unknown = await gateway.info("anthropic/claude-sonnet-4-5"), await gateway.info("openai/scripted")
 
-    assert known == ModelInfo(context_window_tokens=200_000, max_output_tokens=64_000, thinking_levels=("off", "low", "medium", "high"))
+    levels = ("off", "low", "medium", "high")
+    assert known == ModelInfo(context_window_tokens=200_000, max_output_tokens=64_000, thinking_levels=levels, takes_images=True)
     assert unknown == ModelInfo()
 
 
