@@ -95,9 +95,8 @@ class Harness:
             environment=environment,
             report=reporter or (lambda _report: None),
         )
-        registry.install(
-            Extension(name=BUILT_IN, tools=tuple(tools), tasks=(generation.DEFINITION, *tool.DEFINITIONS, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION))
-        )
+        tasks = (generation.DEFINITION, *tool.DEFINITIONS, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION)
+        registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=tasks))
         for extension in extensions:
             registry.install(extension)
         table = TaskTable()
