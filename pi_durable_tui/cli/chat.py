@@ -13,8 +13,6 @@ from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.workspace import open_workspace, trusting_of
 from pi_durable_tui.context.extensions import Loaded
 from pi_durable_tui.context.project_settings import ProjectSettings
-from pi_durable_tui.context.extensions import Loaded
-from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.context.workspace import Workspace
 from pi_durable_tui.errors import BadRequest, ConfigError
 from pi_durable_tui.harness.conversation import Conversation
@@ -46,7 +44,6 @@ class Opened:
     Attributes:
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
-        loaded: The extensions that were installed from it.
         loaded: The extensions that were installed from it.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
