@@ -217,6 +217,19 @@ def write_whole(path: Path, content: bytes) -> None:
         raise
 
 
+def write_setting_file(path: Path, content: bytes) -> None:
+    """Replace a file of the user's settings, whole and private, with its folder if that is missing.
+
+    Raises:
+        EnvironmentFailure: It could not be written. What was there is there.
+    """
+    try:
+        _private_folder(path.parent)
+        write_whole(path, content)
+    except OSError as error:
+        raise EnvironmentFailure(f"The settings {str(path)!r} could not be written: {_reason(error)}. They are as they were.") from error
+
+
 def _open_without_waiting(path: str, flags: int) -> int:
     """A named pipe put in the place of a file must not hang the start."""
     return os.open(path, flags | os.O_NONBLOCK)

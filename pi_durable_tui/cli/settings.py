@@ -14,7 +14,7 @@ from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
-from pi_durable_tui.cli.paths import read_text
+from pi_durable_tui.cli.paths import read_text, write_setting_file
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import ThinkingLevel
@@ -25,7 +25,7 @@ from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
 
-Theme: TypeAlias = Literal["dark", "light"]
+Theme: TypeAlias = Literal["dark", "light", "ansi", "system"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
@@ -34,7 +34,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "model": (Annotated[str, msgspec.Meta(min_length=1)], 'a model id such as "anthropic/claude-sonnet-4-5"'),
     "approve": (ApprovalMode, '"ask", "edits", "all" or "plan"'),
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
-    "theme": (Theme, '"dark" or "light"'),
+    "theme": (Theme, '"dark", "light", "ansi" or "system"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "store": (StoreKind, '"sqlite" or "jsonl"'),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
@@ -89,6 +89,23 @@ def load(config: Path, environ: Mapping[str, str]) -> UserSettings:
         if values["store"] not in STORE_KINDS:
             raise ConfigError(f"PIDURABLE_STORE is {values['store']!r}. Nothing was started.", hint=f"Allowed: {ALLOWED['store'][1]}.")
     return msgspec.convert(values, UserSettings)
+
+
+def remember(config: Path, key: str, value: str) -> None:
+    """Set one key of the file and leave the others as they are; the file is made when there is none.
+
+    Raises:
+        ConfigError: The file is wrong as it stands, or the value is not allowed. The file was not changed.
+        EnvironmentFailure: It could not be written. The old one is still there, whole.
+    """
+    path = config / NAME
+    text = read_text(path, limit_bytes=LIMIT_BYTES)
+    if text is not None:
+        parse(text, str(path))
+    stored = msgspec.json.decode(text or "{}", type=dict[str, object]) | {key: value}
+    content = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
+    parse(content.decode(), str(path))
+    write_setting_file(path, content)
 
 
 def parse(text: str, where: str) -> dict[str, object]:

@@ -16,20 +16,24 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.paths import folders
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
+from pi_durable_tui.cli.settings import remember
 from pi_durable_tui.cli.signals import leave_on_signals
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.bridge import Opened as Shown
+    from pi_durable_tui.tui.palette import Palette, ThemeName
 
 T = TypeVar("T")
 
 LAST_LINES = 12
 CLOSE_WITHIN_S = 15.0
+COLORS = "COLORFGBG"
 KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
 Script: TypeAlias = Callable[[Opened, "PidurableApp", asyncio.AbstractEventLoop], Coroutine[Any, Any, None]]
@@ -81,7 +85,7 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
 
 def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard | None) -> int:
     from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - imports textual
-    from pi_durable_tui.tui.palette import DARK, LIGHT  # noqa: PLC0415 - the same
+    from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.status import Place  # noqa: PLC0415 - the same
 
     worker = HarnessThread()
@@ -90,7 +94,7 @@ def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard |
         starting.open,
         clock=setup.clock,
         place=Place(directory=str(setup.place.directory)),
-        palette=LIGHT if setup.settings.theme == "light" else DARK,
+        palette=palette_of(setup.settings.theme or "system", colors=setup.environ.get(COLORS, "")),
         first_prompt=wish.prompt,
     )
     starting.app = app
@@ -155,7 +159,15 @@ class _Start:
             resume=resume,
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=notices,
+            take_theme=self._take_theme,
         )
+
+    def _take_theme(self, theme: ThemeName) -> Palette:
+        """Runs on a thread of its own."""
+        from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - with the app
+
+        remember(folders(self._setup.environ).config, "theme", theme)
+        return palette_of(theme, colors=self._setup.environ.get(COLORS, ""))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -44,6 +44,24 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
     assert set(content) == set(settings.ALLOWED)
 
 
+@pytest.mark.rule("CL-4", "SA-16")
+def test_a_remembered_value_leaves_the_others_as_they_are_and_a_wrong_file_untouched(tmp_path: Path) -> None:
+    config = tmp_path / "made"
+    settings.remember(config, "theme", "light")
+    assert settings.load(config, {}).theme == "light"
+    assert ((config / "settings.json").stat().st_mode & 0o777, config.stat().st_mode & 0o777) == (0o600, 0o700)
+    before = _load(config, {"restart_limit": "unlimited", "theme": "light"})
+    settings.remember(config, "theme", "ansi")
+    assert settings.load(config, {}) == settings.UserSettings(restart_limit=before.restart_limit, theme="ansi")
+    with pytest.raises(ConfigError, match="'theme'"):
+        settings.remember(config, "theme", "pink")
+    assert settings.load(config, {}).theme == "ansi"
+    (config / "settings.json").write_text("{broken", encoding="utf-8")
+    with pytest.raises(ConfigError, match="not JSON"):
+        settings.remember(config, "theme", "dark")
+    assert (config / "settings.json").read_text(encoding="utf-8") == "{broken"
+
+
 @pytest.mark.rule("CL-4")
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
     assert _load(tmp_path, {"model": "a/b"}, PIDURABLE_MODEL="c/d").model == "c/d"
