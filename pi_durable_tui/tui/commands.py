@@ -54,6 +54,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="context", argument="", help="what fills the model's context"),
     Command(name="name", argument="TITLE", help="give this chat a name"),
     Command(name="session", argument="", help="where this session is stored, and what it used"),
+    Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
     Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="hotkeys", argument="", help="the keys that work"),
     Command(name="quit", argument="", help="leave; pidurable --continue comes back"),

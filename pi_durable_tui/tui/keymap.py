@@ -39,6 +39,10 @@ KEYS: tuple[Key, ...] = (
     Key(keys="shift+tab", shown="Shift+Tab", action="next('approval')", help="next approval mode"),
     Key(keys="pageup", shown="PageUp", action="screen.page(-1)", help="scroll up"),
     Key(keys="pagedown", shown="PageDown", action="screen.page(1)", help="scroll down"),
+    Key(keys="ctrl+up", shown="Ctrl+Up", action="screen.prompt(-1)", help="to your previous message"),
+    Key(keys="ctrl+down", shown="Ctrl+Down", action="screen.prompt(1)", help="to your next message"),
+    Key(keys="ctrl+f", shown="Ctrl+F", action="screen.search", help="search the transcript"),
+    Key(keys="alt+c", shown="Alt+C", action="screen.select", help="select by keys: arrows, Space begins, Enter copies"),
     Key(keys="ctrl+home", shown="Ctrl+Home", action="screen.go_start", help="to the first line"),
     Key(keys="ctrl+end", shown="Ctrl+End", action="screen.go_end", help="to the last line, and follow"),
 )

@@ -9,7 +9,7 @@ from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.messages import Usage
+from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.tui.actions.moves import Moves
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES, ThemeName
@@ -33,6 +33,7 @@ def commands_of(app: PidurableApp, moves: Moves) -> dict[str, Callable[[str], No
         "context": acts.context,
         "session": acts.session,
         "name": acts.name,
+        "copy": acts.copy,
         "theme": acts.theme,
         "tasks": acts.tasks,
         "quit": acts.quit,
@@ -65,6 +66,17 @@ class Acts:
             bridge.set_agent(model=argument)
         elif view is not None:
             self._app.tell("info", f"The model is {view.agent.model or 'not set'}. /model provider/model changes it.")
+
+    def copy(self, _argument: str) -> None:
+        """Put the last answer into the clipboard, as the model wrote it."""
+        entries = self._app.view.entries if self._app.view is not None else ()
+        answers = (stored.entry.message for stored in reversed(entries) if isinstance(stored.entry.message, AssistantMessage))
+        text = next((answer.text for answer in answers if answer.text.strip()), "")
+        if text:
+            self._app.copy_to_clipboard(text)
+            self._app.tell("info", f"Copied the last answer, {len(text):,} characters.")
+        else:
+            self._app.tell("info", "There is no answer to copy yet.")
 
     def thinking(self, argument: str) -> None:
         """Show or change the thinking level."""

@@ -37,6 +37,8 @@ class Stopping:
         stop, was_idle_ms, self._idle_ms = chat.stops(), self._idle_ms, float("-inf")
         if isinstance(app.screen, ModalScreen):
             app.screen.dismiss(None)
+        elif chat.leave_aside():
+            pass
         elif chat.tasks.has_focus:
             self.toggle_tasks()
         elif chat.question.question_id is not None:

@@ -7,6 +7,7 @@ does goes up to the app as messages.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -30,6 +31,7 @@ from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
 from pi_durable_tui.tui.widgets.question import Question
 from pi_durable_tui.tui.widgets.queue import Queue
+from pi_durable_tui.tui.widgets.search import Search
 from pi_durable_tui.tui.widgets.subagents import Subagents, cards
 from pi_durable_tui.tui.widgets.tasks import TaskPanel
 from pi_durable_tui.tui.widgets.transcript import Transcript
@@ -59,6 +61,7 @@ class ChatScreen(Screen[None]):
         self.question = Question(palette, clock.monotonic_ms)
         self.prompt = Prompt(self._menu, typing_gap_s=typing_gap_s)
         self.tasks = TaskPanel(palette)
+        self.search = Search(palette)
         self._activity, self._queue, self._footer = Activity(palette), Queue(palette), Footer(palette)
         self._subagents, self._banner = Subagents(palette), Banner(palette)
         self._stopped_in: Round | None = None
@@ -70,7 +73,7 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield from (self.tasks, self.transcript, self._subagents, self._activity, self._queue)
-        yield from (self.question, self._menu, self.prompt, self._banner, self._footer)
+        yield from (self.question, self.search, self._menu, self.prompt, self._banner, self._footer)
 
     @property
     def view(self) -> ConversationView | None:
@@ -140,7 +143,7 @@ class ChatScreen(Screen[None]):
     def set_palette(self, palette: Palette) -> None:
         """Draw everything in other colours."""
         self.transcript.set_palette(palette)
-        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks):
+        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks, self.search):
             widget.palette = palette
             widget.refresh()
         self.question.set_palette(palette)
@@ -181,6 +184,41 @@ class ChatScreen(Screen[None]):
     def action_go_end(self) -> None:
         """Ctrl+End."""
         self.transcript.go_to_end()
+
+    def action_prompt(self, direction: Literal[-1, 1]) -> None:
+        """Ctrl+Up and Ctrl+Down: to the previous or next message of the person."""
+        self.transcript.go_to_prompt(direction)
+
+    def action_select(self) -> None:
+        """Alt+C: select by keys."""
+        self.transcript.begin_selecting()
+
+    def action_search(self) -> None:
+        """Ctrl+F: look for a text in the transcript; again: the next older place."""
+        if self.search.display:
+            self.on_search_wanted(Search.Wanted(self.search.query_text, -1))
+        else:
+            self.search.open()
+
+    def leave_aside(self) -> bool:
+        """Close the search or the selection; False when there was neither."""
+        if self.search.display:
+            self.search.close()
+            return True
+        return self.transcript.end_selecting()
+
+    def on_search_wanted(self, message: Search.Wanted) -> None:
+        """Show where it stands."""
+        self.search.tell(self.transcript.search(message.query, message.step))
+
+    def on_search_closed(self) -> None:
+        """Nothing is highlighted any more; the view stays where it is."""
+        self.transcript.search("", 0)
+        self._focus_home()
+
+    def on_transcript_left(self) -> None:
+        """Nothing is selected by keys any more."""
+        self._focus_home()
 
     def on_transcript_older_wanted(self) -> None:
         """Fetch the page before the first row, once at a time."""

@@ -13,6 +13,7 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
+from textual.message import Message
 from textual.strip import Strip
 
 from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
@@ -27,6 +28,9 @@ _SAID_S = 2.0
 
 class Transcript(RowView, can_focus=False):
     """Shows rows; see the module."""
+
+    class Left(Message):
+        """Keys select nothing any more."""
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette)
@@ -125,7 +129,7 @@ class Transcript(RowView, can_focus=False):
         was_active, self._said = self._selecting.is_active or bool(self._said), ""
         if self._selecting.caret:
             self.can_focus = False
-            self.screen.focus_next()
+            self.post_message(self.Left())
         self._selecting.clear()
         self._place_selection()
         return was_active
