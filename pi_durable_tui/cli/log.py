@@ -30,7 +30,7 @@ async def _log(chat_id: str | None, *, cwd: str | None) -> None:
     harness = await open_for_reading(setup, found.session)
     try:
         conversation = await harness.conversation(found.chat.conversation_id)
-        async for stored in _entries(conversation):
+        async for stored in all_entries(conversation):
             if text := entry_text(stored.entry):
                 print(safe_text(text))
         if text := running_text((await conversation.view()).live):
@@ -39,7 +39,7 @@ async def _log(chat_id: str | None, *, cwd: str | None) -> None:
         await harness.close()
 
 
-async def _entries(conversation: Conversation) -> AsyncIterator[StoredEntry]:
+async def all_entries(conversation: Conversation) -> AsyncIterator[StoredEntry]:
     """All entries, oldest first. The ids of the pages are found from the newest backwards, since that is how a chat is read."""
     starts: list[int | None] = [None]
     while page := await conversation.entries(before=starts[-1], limit=_PAGE):

@@ -15,7 +15,7 @@ from pi_durable_tui.cli.routing import MORE, routed
 from pi_durable_tui.errors import ConfigError, InternalError, ModelError, SessionFailed, StoreCorrupt, StoreLocked
 from tests.support.cli_runs import Desk
 
-COMMANDS = ("chat", "demo", "inspect", "log", "selftest", "sessions", "watch")
+COMMANDS = ("chat", "demo", "export", "inspect", "log", "selftest", "sessions", "watch")
 PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), ["sessions", "convert"])
 SCREEN = (80, 24)
 
@@ -79,7 +79,7 @@ def test_the_help_of_everything_names_every_command_and_the_options_that_its_own
     assert [word for name, words in names.items() if name not in MORE for word in words if word not in first] == []
     assert [word for words in names.values() for word in words if word not in more] == []
     assert names.keys() >= MORE
-    assert [name for name in COMMANDS[1:] if f"  {name}  " not in f"{first} "] == []
+    assert [name for name in COMMANDS[1:] if f" {name} " not in first] == []
     assert "demo-player" not in first
 
 

@@ -1,0 +1,1 @@
+"""`pidurable export`: a chat as one file that needs nothing else to be read."""

@@ -1,0 +1,150 @@
+"""A transcript as the blocks that a reader of a document wants: prompts, answers, tool calls with their results, remarks. PURE.
+
+Every text in a block is foreign and has been cleaned: no control characters, no keys (rules SA-1, SA-17). It is not escaped yet; that
+is for whoever writes a format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from pi_durable_tui.records.entry import COMPACTION, RESET, Entry
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import AssistantMessage, Content, Image, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+
+Clean: TypeAlias = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What a person said; `images` hold a kind and base64 each."""
+
+    entry_id: int
+    at_ms: int
+    text: str
+    images: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a model said. `problem`: why it is not whole."""
+
+    entry_id: int
+    at_ms: int
+    model: str
+    text: str
+    thinking: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call and its result. `diff` is unified, without file names."""
+
+    entry_id: int
+    at_ms: int
+    title: str
+    arguments: str
+    output: str
+    diff: str = ""
+    is_error: bool = False
+    duration_ms: int | None = None
+    images: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """What is no part of the talk: instructions, a summary that stands for older entries, a new start."""
+
+    entry_id: int
+    at_ms: int
+    title: str
+    text: str
+
+
+Block: TypeAlias = Prompt | Answer | Call | Remark
+
+
+def blocks_of(entries: Iterable[Entry], clean: Clean) -> list[Block]:
+    """The blocks of a transcript, in order.
+
+    Args:
+        clean: Makes foreign text harmless.
+    """
+    calls: dict[str, ToolCall] = {}
+    blocks: list[Block] = []
+    for entry in entries:
+        match entry.message:
+            case AssistantMessage() as message:
+                calls |= {call.id: call for call in message.tool_calls}
+                if (answer := _answer(entry, message, clean)) is not None:
+                    blocks.append(answer)
+            case ToolResultMessage() as message:
+                blocks.append(_call(entry, message, calls.get(message.tool_call_id), clean))
+            case UserMessage(content=content) if entry.kind not in (COMPACTION, RESET):
+                blocks.append(Prompt(entry_id=entry.id, at_ms=entry.at_ms, text=_text(content, clean), images=_images(content, clean)))
+            case UserMessage(content=content) | SystemMessage(content=content):
+                blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=_text(content, clean)))
+            case None:
+                blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=""))
+    return blocks
+
+
+def _answer(entry: Entry, message: AssistantMessage, clean: Clean) -> Answer | None:
+    """None for an answer that is nothing but calls: those follow."""
+    thinking = "\n\n".join(part.text for part in message.content if isinstance(part, Thinking) and not part.redacted)
+    is_cut = message.stop_reason in ("aborted", "error", "length")
+    reason = message.problem.reason if message.problem is not None else message.stop_reason
+    if not (message.text.strip() or thinking.strip() or is_cut):
+        return None
+    return Answer(
+        entry_id=entry.id,
+        at_ms=entry.at_ms,
+        model=clean(message.model),
+        text=clean(message.text),
+        thinking=clean(thinking),
+        problem=clean(f"{reason}: this answer was cut off here") if is_cut else "",
+    )
+
+
+def _call(entry: Entry, message: ToolResultMessage, call: ToolCall | None, clean: Clean) -> Call:
+    data = entry.data or {}
+    details = data.get("details")
+    title, duration_ms = data.get("title"), data.get("durationMs")
+    return Call(
+        entry_id=entry.id,
+        at_ms=entry.at_ms,
+        title=clean(title if isinstance(title, str) else message.tool_name),
+        arguments=clean(_arguments(call.arguments)) if call is not None else "",
+        output=_text(message.content, clean),
+        diff=clean(_string(details, "diff")),
+        is_error=message.is_error,
+        duration_ms=duration_ms if isinstance(duration_ms, int) else None,
+        images=_images(message.content, clean),
+    )
+
+
+def _arguments(arguments: JsonObject) -> str:
+    """One line per argument; texts as they are."""
+    return "\n".join(f"{name}: {value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
+
+
+def _string(value: Json, key: str) -> str:
+    found = value.get(key) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _text(content: Iterable[Content], clean: Clean) -> str:
+    return clean("\n".join(part.text for part in content if isinstance(part, Text)))
+
+
+def _images(content: Iterable[Content], clean: Clean) -> tuple[tuple[str, str], ...]:
+    return tuple((clean(part.mime_type), part.data) for part in content if isinstance(part, Image))
+
+
+def _title(kind: str) -> str:
+    known = {COMPACTION: "Summary of what came before", RESET: "The context starts anew here", "pi.system": "Instructions"}
+    return known.get(kind, kind)
