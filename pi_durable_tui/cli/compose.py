@@ -5,6 +5,7 @@ It opens; it decides nothing about what then happens. Nothing here imports textu
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,6 +22,7 @@ from pi_durable_tui.harness.ports import ModelGateway
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
+from pi_durable_tui.permissions.approver import approver
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.storage.conversion import open_store
 from pi_durable_tui.storage.jsonl import JsonlStorage
@@ -147,7 +149,14 @@ async def open_harness(setup: Setup, number: int, storage: Storage, models: Mode
         entropy=setup.entropy,
         extensions=extensions,
         settings=setup.settings.harness(),
+        approver=approver(own_folders(setup)),
     )
+
+
+def own_folders(setup: Setup) -> tuple[str, ...]:
+    """Where this program keeps settings and sessions, links resolved: the agent is asked about before it changes anything there (rule SA-12)."""
+    roots = paths.folders(setup.environ)
+    return tuple(os.path.realpath(folder) for folder in (roots.data, roots.config))
 
 
 def stored_directory(setup: Setup) -> str:

@@ -17,8 +17,10 @@ from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree
 from pi_durable_tui.harness.tasks.table import TaskTable
-from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer
+from pi_durable_tui.harness.tool.approval import Rule
+from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer, QuestionInput
 from pi_durable_tui.harness.tool.command import CommandInput, begin_command
+from pi_durable_tui.harness.tool.grants import add_grant
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import StoredEntry
@@ -181,10 +183,14 @@ class Conversation:
         self._start()
         return await self._until(look)
 
-    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
+    async def answer(self, question_id: int, decision: Literal["allow", "always", "deny"], *, by: str, note: str = "") -> None:
         """Answer an open question; the answer is stored with who and when before anything follows from it (rule TU-19).
 
+        Args:
+            decision: `always` allows the call and makes the rule that the question offers, in the same commit.
+
         Raises:
+            BadRequest: `always`, and the question offers no rule. Nothing was written.
             NotFound: There is no open question of that id in this conversation (it may have been answered or stopped).
         """
 
@@ -193,6 +199,11 @@ class Conversation:
             is_open = task is not None and task.kind == QUESTION and task.conversation_id == self.id and isinstance(task.state, Sleeping)
             if task is None or not is_open or task.abort_at_ms is not None:
                 raise NotFound(f"open question {question_id}", where=f"conversation {self.id}")
+            if decision == "always":
+                rule = from_json(task.input, QuestionInput).rule
+                if rule is None:
+                    raise BadRequest("This question offers no rule. Allow it once, or not.")
+                await add_grant(transaction, from_json(rule, Rule), by=by)
             answer = Answer(decision=decision, by=by, at_ms=transaction.now_ms, note=clean_text(note))
             transaction.put_task(moved(task, Terminal(outcome=Completed(value=as_object(answer))), at_ms=transaction.now_ms))
 

@@ -33,6 +33,8 @@ from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool import command
 from pi_durable_tui.harness.tool import phases as tool
+from pi_durable_tui.harness.tool.approval import Approver, by_mode
+from pi_durable_tui.harness.tool.grants import Permissions
 from pi_durable_tui.records import conversation as conversations
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import JsonObject
@@ -72,12 +74,14 @@ class Harness:
         extensions: Sequence[Extension] = (),
         settings: Settings | None = None,
         reporter: Callable[[Report], None] | None = None,
+        approver: Approver = by_mode,
     ) -> Self:
         """Open a session for work: recover what a killed process left, run nothing yet.
 
         Args:
             storage: Owned by the harness from now on; closed by `close`.
             tools: Installed as an extension of the name "pidurable", before `extensions`.
+            approver: Decides whether a call may be carried out; by default the approval mode alone.
             reporter: Hears of faults and of tasks that are given up; must not raise.
 
         Raises:
@@ -94,6 +98,7 @@ class Harness:
             settings=settings or Settings(),
             environment=environment,
             report=reporter or (lambda _report: None),
+            approver=approver,
         )
         tasks = (generation.DEFINITION, *tool.DEFINITIONS, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION)
         registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=tasks))
@@ -117,6 +122,11 @@ class Harness:
     def settings(self) -> Settings:
         """Read at every use: a change takes effect at once (rule EX-2)."""
         return self._services.settings
+
+    @property
+    def permissions(self) -> Permissions:
+        """The standing permissions of the session."""
+        return Permissions(self.session)
 
     @property
     def failed(self) -> SessionFailed | None:

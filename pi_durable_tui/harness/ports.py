@@ -272,6 +272,23 @@ class Reconciled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Effects:
+    """What a call would touch, as far as its tool can tell; an approver decides by it (rules SA-12, SA-13).
+
+    Attributes:
+        root: The working directory of the conversation, links resolved.
+        directory: Where the call would act, links resolved.
+        command: The shell command it would run; None: none.
+        paths: The files it would change, absolute, links resolved.
+    """
+
+    root: str
+    directory: str
+    command: str | None = None
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A tool the agent may call.
 
@@ -286,6 +303,7 @@ class Tool:
             A ToolResult instead of a value refuses the call before anything is done.
         reconcile: For `reconcile`: (arguments, context) -> what became of the interrupted call.
         preview: (arguments, context) -> details to show with a question, such as a diff. None: the title says all.
+        effects: (arguments, context) -> what the call would touch, looked up before it is allowed. None: the tool cannot tell.
         on_abort: (arguments, context) after a running call was cancelled because somebody stopped it; not after a kill.
     """
 
@@ -301,4 +319,5 @@ class Tool:
     prepare: Callable[[Any, ToolContext], Awaitable[Json | ToolResult]] | None = None
     reconcile: Callable[[Any, ToolContext], Awaitable[Reconciled]] | None = None
     preview: Callable[[Any, ToolContext], Awaitable[JsonObject]] | None = None
+    effects: Callable[[Any, ToolContext], Awaitable[Effects]] | None = None
     on_abort: Callable[[Any, ToolContext], Awaitable[None]] | None = None

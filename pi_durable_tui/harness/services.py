@@ -12,6 +12,7 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Environment, ModelGateway
 from pi_durable_tui.harness.registry import Registry
 from pi_durable_tui.harness.settings import Settings
+from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.session.session import Session
 
 ReportKind: TypeAlias = Literal["task_faulted", "task_interrupted", "hook_failed", "task_blocked", "storage_refused"]
@@ -35,6 +36,7 @@ class Services:
 
     Attributes:
         environment: (conversation id, its agent) -> its files and processes; the same ones for the same conversation and directory.
+        approver: Decides whether a call may be carried out.
         report: Takes a Report; never raises.
     """
 
@@ -46,6 +48,7 @@ class Services:
     settings: Settings
     environment: Callable[[int, Agent], Environment]
     report: Callable[[Report], None]
+    approver: Approver = by_mode
 
     def hook_failed(self, name: str, message: str) -> None:
         """Tell whoever listens that a hook raised."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import Annotated
 
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Diagnostic, Effects, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject, clean_text
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.output import Collected, OutputCollector
@@ -44,11 +45,18 @@ def bash_tool() -> Tool:
         replay="unsafe",
         sequential=True,
         preview=_preview,
+        effects=_effects,
     )
 
 
 def _title(arguments: BashArguments) -> str:
     return title("bash", arguments.command)
+
+
+async def _effects(arguments: BashArguments, context: ToolContext) -> Effects:
+    environment = environment_of(context)
+    root, directory = await in_thread(lambda: (os.path.realpath(environment.cwd), os.path.realpath(environment.directory())))
+    return Effects(root=root, directory=directory, command=clean_text(arguments.command))
 
 
 async def _preview(arguments: BashArguments, context: ToolContext) -> JsonObject:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Reconciled, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Effects, Reconciled, ToolContext, ToolResult
 from pi_durable_tui.records.json import Json, JsonObject, clean_text
 from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment
@@ -52,6 +52,16 @@ class Change:
     def intent(self) -> Intent:
         """What is stored before the change is made."""
         return Intent(path=self.path, before=None if self.before is None else files.digest(self.before), after=files.digest(self.after))
+
+
+def effects(path: str, environment: LocalEnvironment) -> Effects:
+    """Which file a change of `path` would really touch, links resolved (rule SA-12). A path that cannot be used touches none."""
+    root, directory = os.path.realpath(environment.cwd), os.path.realpath(environment.directory())
+    try:
+        paths: tuple[str, ...] = (os.path.realpath(environment.resolve(path)),)
+    except (EnvironmentFailure, ValueError):
+        paths = ()
+    return Effects(root=root, directory=directory, paths=paths)
 
 
 def read_intent(prepared: Json) -> Intent | None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Reconciled, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Effects, Reconciled, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import Json, JsonObject, clean_text
 from pi_durable_tui.tools import change as changes
 from pi_durable_tui.tools import files
@@ -42,6 +42,7 @@ def write_tool() -> Tool:
         prepare=_prepare,
         reconcile=_reconcile,
         preview=_preview,
+        effects=_effects,
     )
 
 
@@ -53,6 +54,10 @@ def _title(arguments: WriteArguments) -> str:
 async def _prepare(arguments: WriteArguments, context: ToolContext) -> Json | ToolResult:
     planned = await in_thread(lambda: _plan(arguments, environment_of(context)))
     return planned if isinstance(planned, ToolResult) else planned.intent.to_json()
+
+
+async def _effects(arguments: WriteArguments, context: ToolContext) -> Effects:
+    return await in_thread(lambda: changes.effects(arguments.path, environment_of(context)))
 
 
 async def _preview(arguments: WriteArguments, context: ToolContext) -> JsonObject:

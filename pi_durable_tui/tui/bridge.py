@@ -8,7 +8,7 @@ comes back as a problem to show. Nothing is drawn here, and nothing is shown tha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
@@ -16,10 +16,11 @@ from typing import Any, Literal, TypeVar
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
-from pi_durable_tui.tui.ports import ConversationPort, HarnessPort
+from pi_durable_tui.tui.ports import ConversationPort, HarnessPort, WorkspacePort
 from pi_durable_tui.tui.rows import Notice
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ class Opened:
         loop: The harness's event loop, running on a thread of its own.
         harness: It; used on `loop`.
         conversation: The one to show first.
+        workspace: What the working directory brings; used on `loop`, but for its offers.
         resume: Starts the work that is waiting; called once the first view is on the screen; runs on `loop`.
         seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
         notices: What else to say at the start.
@@ -46,6 +48,7 @@ class Opened:
     loop: asyncio.AbstractEventLoop
     harness: HarnessPort
     conversation: ConversationPort
+    workspace: WorkspacePort
     resume: Callable[[], Coroutine[Any, Any, None]]
     seam: str = ""
     notices: tuple[Notice, ...] = ()
@@ -93,10 +96,10 @@ class Bridge:
         """The conversation that is shown, or will be once its first view is there."""
         return self._conversation.id
 
-    def submit(self, text: str, *, mode: Literal["followUp", "steer"]) -> asyncio.Task[bool]:
+    def submit(self, content: str | Sequence[Content], *, mode: Literal["followUp", "steer"]) -> asyncio.Task[bool]:
         """Hand in a message and empty the draft. The task's result is True once it is stored."""
         self._draft = self._stored_draft = ("", 0)
-        task = self._run(self._submit(text, mode))
+        task = self._run(self._submit(content, mode))
         self._submits.add(task)
         task.add_done_callback(self._submits.discard)
         return task
@@ -117,7 +120,7 @@ class Bridge:
         """Stop one task, of the shown conversation or another one. The task's result is False when it had ended before."""
         return self._run(self._call(self._abort_task(task_id, conversation_id)))
 
-    def answer(self, question_id: int, decision: Literal["allow", "deny"]) -> asyncio.Task[bool]:
+    def answer(self, question_id: int, decision: Literal["allow", "always", "deny"]) -> asyncio.Task[bool]:
         """Answer an open question, also of a subagent, in the name of the person at the terminal."""
         return self._run(self._call(self._answer(question_id, decision)))
 
@@ -198,7 +201,7 @@ class Bridge:
         conversation = self._conversation if conversation_id is None else await self._opened.harness.conversation(conversation_id)
         return await conversation.abort_task(task_id)
 
-    async def _answer(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+    async def _answer(self, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
         conversation, sight = self._conversation, self._newest
         holder = sight.holder_of(question_id) if sight is not None else conversation.id
         if holder != conversation.id:
@@ -233,8 +236,8 @@ class Bridge:
     async def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._opened.loop))
 
-    async def _submit(self, text: str, mode: Literal["followUp", "steer"]) -> None:
-        await self._call(self._conversation.submit(text, mode=mode))
+    async def _submit(self, content: str | Sequence[Content], mode: Literal["followUp", "steer"]) -> None:
+        await self._call(self._conversation.submit(content, mode=mode))
         # Killed between the two, the composer opens with what was already sent: seen by the person, and nothing is lost.
         await self._call(self._conversation.save_draft(*(self._draft or ("", 0))))
 

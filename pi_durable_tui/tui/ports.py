@@ -6,7 +6,7 @@ move by hand.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal, Protocol
 
 from pi_durable_tui.harness.chats import Branch, Chat
@@ -15,7 +15,10 @@ from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.tui.commands import Offer
+from pi_durable_tui.tui.trust import TrustQuestion
 
 
 class FramePort(Protocol):
@@ -31,7 +34,7 @@ class ConversationPort(Protocol):
     @property
     def id(self) -> int: ...
 
-    async def submit(self, content: str, *, mode: Literal["followUp", "steer"] = "followUp") -> Submission: ...
+    async def submit(self, content: str | Sequence[Content], *, mode: Literal["followUp", "steer"] = "followUp") -> Submission: ...
 
     async def withdraw(self, submission_id: int) -> Literal["withdrawn", "already_placed", "settled"]: ...
 
@@ -39,7 +42,7 @@ class ConversationPort(Protocol):
 
     async def abort_task(self, task_id: int) -> bool: ...
 
-    async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None: ...
+    async def answer(self, question_id: int, decision: Literal["allow", "always", "deny"], *, by: str, note: str = "") -> None: ...
 
     async def compact(self, focus: str = "") -> int: ...
 
@@ -64,6 +67,33 @@ class OverviewPort(Protocol):
     async def branches(self) -> tuple[Branch, ...]: ...
 
     async def facts(self) -> SessionFacts: ...
+
+
+class PreparedPort(Protocol):
+    """A message ready to be handed in, and what a person should know of it."""
+
+    @property
+    def content(self) -> Sequence[Content]: ...
+
+    @property
+    def remarks(self) -> tuple[str, ...]: ...
+
+
+class WorkspacePort(Protocol):
+    """What the working directory brings. Remarks are lines for a person."""
+
+    @property
+    def offers(self) -> tuple[Offer, ...]: ...
+
+    async def undecided(self) -> TrustQuestion | None: ...
+
+    async def all_files(self) -> TrustQuestion | None: ...
+
+    async def decide(self, question: TrustQuestion, *, is_trusted: bool) -> tuple[str, ...]: ...
+
+    async def reload(self) -> tuple[str, ...]: ...
+
+    async def prepared(self, text: str, model: str | None) -> PreparedPort: ...
 
 
 class HarnessPort(Protocol):

@@ -11,8 +11,9 @@ import pytest
 from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import Access, Diagnostic, Replay, Tool, ToolResult
 from pi_durable_tui.harness.tool import decide
+from pi_durable_tui.harness.tool.approval import APPROVALS
 from pi_durable_tui.harness.tool.checkpoint import CallInput
-from pi_durable_tui.harness.tool.decide import APPROVALS, Admitted, Refusal, admit, rerun
+from pi_durable_tui.harness.tool.decide import Admitted, Refusal, admit, rerun
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Image, ToolResultMessage
 from tests.support.harness_builders import gave, text_of

@@ -20,6 +20,7 @@ from pi_durable_tui.harness.ports import Environment, Tool
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
+from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.task import Task
@@ -54,6 +55,7 @@ class Rig:
     extensions: Sequence[Extension] = ()
     reports: list[Report] = field(default_factory=list[Report])
     contents: Contents = field(default_factory=Contents)
+    approver: Approver = by_mode
     room: bool = True  # whether the store has room for ordinary records
     model: ScriptedModel = field(init=False)
     _harness: Harness | None = None
@@ -93,6 +95,7 @@ class Rig:
             extensions=self.extensions,
             settings=self.settings,
             reporter=self.reports.append,
+            approver=self.approver,
         )
         return self._harness
 

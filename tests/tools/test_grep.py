@@ -166,8 +166,8 @@ async def test_a_program_of_the_working_directory_is_never_taken_for_ripgrep(tmp
 
 
 def test_what_ripgrep_is_told_cannot_be_taken_for_an_option():
-    arguments = ripgrep_arguments("/usr/bin/rg", Options(root="/work", pattern="--pre=evil", glob="--pre"))
-    assert arguments[-3:] == ["--regexp=--pre=evil", "--", "/work"]
+    arguments = ripgrep_arguments("/usr/bin/rg", Options(root="/project", pattern="--pre=evil", glob="--pre"))
+    assert arguments[-3:] == ["--regexp=--pre=evil", "--", "/project"]
     assert "--no-config" in arguments
     assert "--type-add=wanted:--pre" in arguments
 

@@ -52,19 +52,23 @@ class Collect(Record, frozen=True, tag_field="phase", tag="collect"):
 
 
 class QuestionInput(Record, frozen=True):
-    """What a person is asked: the tool, one line that says what it would do, and details such as a diff."""
+    """What a person is asked: the tool, one line that says what it would do, and details such as a diff.
+
+    `rule`: what the answer "always" would make (a Rule); None when that answer is not offered.
+    """
 
     tool_task: int
     name: str
     title: str
     arguments: JsonObject
     details: JsonObject | None = None
+    rule: JsonObject | None = None
 
 
 class Answer(Record, frozen=True):
     """A person's answer, with who and when."""
 
-    decision: str  # allow or deny
+    decision: str  # allow, always or deny
     by: str
     at_ms: int
     note: str = ""

@@ -1,4 +1,4 @@
-"""What to do with a call, before it and after a cut-off, and the words of its results (rules TO-1 to TO-5, GE-8, TU-19). PURE."""
+"""What to do with a call, before it and after a cut-off, and the words of its results (rules TO-1 to TO-5, GE-8). PURE."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from pi_durable_tui.harness.live import ApprovalMode
-from pi_durable_tui.harness.ports import Access, Diagnostic, Replay, Tool, ToolResult
+from pi_durable_tui.harness.ports import Diagnostic, Replay, Tool, ToolResult
 from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Content, Text, ToolResultMessage
@@ -54,19 +53,6 @@ def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> 
         return Admitted(tool, msgspec.convert(arguments, type=tool.arguments))
     except msgspec.ValidationError as error:
         return Refusal("invalid_arguments", f"The arguments of {call.name} do not fit, so it was not run: {error}.")
-
-
-Approval: TypeAlias = Literal["allow", "ask", "deny"]
-
-APPROVALS: dict[ApprovalMode, dict[Access, Approval]] = {
-    "ask": {"read": "allow", "edit": "ask", "command": "ask"},
-    "edits": {"read": "allow", "edit": "allow", "command": "ask"},
-    "all": {"read": "allow", "edit": "allow", "command": "allow"},
-    "plan": {"read": "allow", "edit": "deny", "command": "deny"},
-}
-"""What each approval mode says to each kind of access (rule TU-19)."""
-
-PLAN_ONLY = "The user allows reading only for now (approval mode plan), so this was not run. Say what you would do instead."
 
 
 def denied(by: str, note: str) -> Refusal:

@@ -14,13 +14,14 @@ from pi_durable_tui.errors import InternalError
 from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
 from pi_durable_tui.harness.hooks import asked as asked_hooks
 from pi_durable_tui.harness.hooks import changed as changed_by
-from pi_durable_tui.harness.live import LIVE
+from pi_durable_tui.harness.live import LIVE, Agent
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolContext, ToolResult
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.definition import Advance, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tool import decide
+from pi_durable_tui.harness.tool.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
 from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Approve, CallInput, Execute, QuestionInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.delegate import OwnSubagents, collect, delegate
@@ -50,11 +51,12 @@ async def call(runtime: TaskRuntime) -> None:
     if isinstance(admitted, Refusal):
         await finish(runtime, admitted.result)
         return
-    match decide.APPROVALS[agent.approval][admitted.tool.access]:
+    verdict = await _consult(runtime, agent, admitted, arguments)
+    match verdict.decision:
         case "deny":
-            await finish(runtime, Refusal("blocked", decide.PLAN_ONLY).result)
+            await finish(runtime, Refusal("blocked", verdict.reason).result)
         case "ask":
-            await _ask(runtime, asked, admitted, arguments)
+            await _ask(runtime, asked, admitted, arguments, verdict)
         case "allow":
             await _intend_and_run(runtime, admitted, arguments, approved_by=None)
 
@@ -65,7 +67,7 @@ async def approve(runtime: TaskRuntime) -> None:
     question = await runtime.services.session.storage.task(at.question)
     outcome = question.outcome if question is not None else None
     answer = from_json(outcome.value, Answer) if isinstance(outcome, Completed) else Answer(decision="deny", by="nobody", at_ms=0)
-    if answer.decision != "allow":
+    if answer.decision not in {"allow", "always"}:
         await finish(runtime, decide.denied(answer.by, answer.note).result)
         return
     asked = from_json(runtime.task.input, CallInput)
@@ -120,16 +122,40 @@ def _hooked_call(runtime: TaskRuntime, asked: CallInput, arguments: JsonObject) 
     return HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=asked.name, arguments=arguments)
 
 
-async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, arguments: JsonObject) -> None:
+async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, arguments: JsonObject) -> Verdict:
+    """What the approver says to exactly these arguments, knowing what they would touch and what was permitted (rules SA-12, SA-13)."""
+    tool = admitted.tool
+    effects = None
+    try:
+        effects = await tool.effects(admitted.arguments, await _context(runtime, None, None)) if tool.effects is not None else None
+    except Exception as error:  # noqa: BLE001 - foreign code: a tool that cannot tell what it would touch is asked about
+        runtime.services.hook_failed("effects", f"{type(error).__name__}: {error}")
+    grants = grants_of(await runtime.services.session.snapshot(PERMISSIONS))
+    request = ApprovalRequest(
+        agent=agent,
+        tool=tool.name,
+        access=tool.access,
+        arguments=arguments,
+        effects=effects,
+        rules=tuple(granted.rule for granted in grants.granted),
+    )
+    return runtime.services.approver(request)
+
+
+async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, arguments: JsonObject, verdict: Verdict) -> None:
     """Store the question, then wait for a person; a kill at the question gives the same question again (rules TO-3, TU-19)."""
     tool = admitted.tool
     context = await _context(runtime, None, None)
     details = await tool.preview(admitted.arguments, context) if tool.preview is not None else None
+    told: JsonObject = {"reason": verdict.reason} if verdict.reason else {}
+    told |= {"rule": rule_text(verdict.rule)} if verdict.rule is not None else {}
+    details = {**(details or {}), **told} if told else details
+    rule = as_object(verdict.rule) if verdict.rule is not None else None
     title = tool.title(admitted.arguments)
 
     async def write(transaction: Transaction, task: Task) -> Move:
         live = await transaction.document(LIVE, task.conversation_id)
-        question = QuestionInput(tool_task=task.id, name=asked.name, title=title, arguments=arguments, details=details)
+        question = QuestionInput(tool_task=task.id, name=asked.name, title=title, arguments=arguments, details=details, rule=rule)
         person = runtime.child(transaction, QUESTION, as_object(question), Sleeping(checkpoint={"phase": "ask"}, until=None))
         slot = slot_of(live.value, task.id)
         if slot is not None:

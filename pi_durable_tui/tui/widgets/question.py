@@ -28,6 +28,7 @@ from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line, safe_text
 
 GRACE_MS = 350
+SHORT_LINES = 8  # of a call that is surely seen whole
 
 
 class Question(ScrollView, can_focus=True):
@@ -38,10 +39,10 @@ class Question(ScrollView, can_focus=True):
     class Answered(Message):
         """A person decided."""
 
-        def __init__(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+        def __init__(self, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
             super().__init__()
             self.question_id = question_id
-            self.decision: Literal["allow", "deny"] = decision
+            self.decision: Literal["allow", "always", "deny"] = decision
 
     def __init__(self, palette: Palette, monotonic_ms: Callable[[], float]) -> None:
         super().__init__(id="question")
@@ -72,7 +73,8 @@ class Question(ScrollView, can_focus=True):
         more = f" · {others} more after this" if others else ""
         whose = f" · subagent {safe_line(asker, max_cells=40)}" if asker else ""
         self.border_title = Content(f"{self._heading(slot)}{whose}{more}")
-        self.border_subtitle = Content("y or Enter allows · n or Esc denies")
+        always = "a always · " if self._rule(slot) else ""
+        self.border_subtitle = Content(f"y or Enter allows · {always}n or Esc denies")
         if self._slot is None or self._slot.question != slot.question:
             self._shown_ms = self._monotonic_ms()
             self._slot = slot
@@ -81,8 +83,10 @@ class Question(ScrollView, can_focus=True):
             self.scroll_to(y=0, animate=False, immediate=True)
         self._slot = slot
 
-    def decide(self, decision: Literal["allow", "deny"]) -> None:
-        """Take an answer, unless the card has only just appeared."""
+    def decide(self, decision: Literal["allow", "always", "deny"]) -> None:
+        """Take an answer, unless the card has only just appeared, or offers no rule to be kept always."""
+        if decision == "always" and (self._slot is None or not self._rule(self._slot)):
+            return
         if self._slot is not None and self._slot.question is not None and self._monotonic_ms() - self._shown_ms >= GRACE_MS:
             self.post_message(self.Answered(self._slot.question, decision))
 
@@ -105,6 +109,8 @@ class Question(ScrollView, can_focus=True):
         match event.key:
             case "y" | "Y" | "enter":
                 self.decide("allow")
+            case "a" | "A":
+                self.decide("always")
             case "n" | "N" | "escape":
                 self.decide("deny")
             case "up" | "down":
@@ -143,9 +149,23 @@ class Question(ScrollView, can_focus=True):
         kind = {"bash": "Run this command?", "edit": "Make this change?", "write": "Write this file?"}
         return kind.get(slot.name, f"Allow {safe_line(slot.name, max_cells=40)}?")
 
+    def _rule(self, slot: ToolSlot) -> str:
+        """The rule that "always" would make; "" when none is offered."""
+        rule = (slot.question_details or {}).get("rule")
+        return safe_line(rule) if isinstance(rule, str) else ""
+
     def _content(self, slot: ToolSlot, width: int) -> list[Text]:
+        """Why it is asked, what would be done, and what "always" would mean; a long call comes last, so that all is seen before it."""
+        painter = MarkdownPainter(width=width, palette=self.palette, console=self._wrapping)
+        reason, rule = (slot.question_details or {}).get("reason"), self._rule(slot)
+        quiet, warning = self.palette.style(self.palette.muted), self.palette.style(self.palette.warn)
+        before = painter.wrap(Text(safe_line(reason), warning, end=""), width) if isinstance(reason, str) else []
+        after = painter.wrap(Text(f"a always: {rule}", quiet, end=""), width) if rule else []
+        call = self._call(slot, width, painter)
+        return [*before, *call, *after] if len(call) <= SHORT_LINES else [*before, *after, *call]
+
+    def _call(self, slot: ToolSlot, width: int, painter: MarkdownPainter) -> list[Text]:
         palette = self.palette
-        painter = MarkdownPainter(width=width, palette=palette, console=self._wrapping)
         details = slot.question_details or {}
         diff, command, path = details.get("diff"), slot.arguments.get("command"), slot.arguments.get("path")
         if isinstance(diff, str) and diff:
