@@ -15,7 +15,7 @@ from pi_durable_tui.cli.routing import MORE, routed
 from pi_durable_tui.errors import ConfigError, InternalError, ModelError, SessionFailed, StoreCorrupt, StoreLocked
 from tests.support.cli_runs import Desk
 
-COMMANDS = ("chat", "demo", "export", "inspect", "log", "selftest", "sessions", "watch")
+COMMANDS = ("chat", "demo", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch")
 PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), ["sessions", "convert"])
 SCREEN = (80, 24)
 

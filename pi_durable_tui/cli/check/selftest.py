@@ -36,20 +36,30 @@ def run_selftest(kills: int, *, seed: int | None) -> int:
         EnvironmentFailure: There is no room or right for temporary files. Nothing was started.
     """
     clock = SystemClock()
+    started_ms = clock.monotonic_ms()
+    told, drawn = measured(kills, seed=seed)
+    print(safe_text(report(told, kills=kills, seed=drawn, took_ms=clock.monotonic_ms() - started_ms)))
+    return VIOLATED if told.faults else 0
+
+
+def measured(kills: int, *, seed: int | None) -> tuple[Told, int]:
+    """What so many kills showed, and the seed of their draws.
+
+    Raises:
+        EnvironmentFailure: There is no room or right for temporary files. Nothing was started.
+    """
     drawn = int(SystemEntropy().fraction() * SEEDS) if seed is None else seed
     try:
         root = Path(os.path.realpath(tempfile.mkdtemp(prefix="pidurable-selftest-")))
     except OSError as error:
         raise EnvironmentFailure(f"No temporary folder can be made: {error}. Nothing was started.", hint="Make room, or set TMPDIR.") from error
-    started_ms = clock.monotonic_ms()
     told = Told()
     try:
-        told = _kill(root, kills, drawn, clock)
+        told = _kill(root, kills, drawn, SystemClock())
     finally:
         if not told.faults:
             shutil.rmtree(root, ignore_errors=True)
-    print(safe_text(report(told, kills=kills, seed=drawn, took_ms=clock.monotonic_ms() - started_ms)))
-    return VIOLATED if told.faults else 0
+    return told, drawn
 
 
 def _kill(root: Path, kills: int, seed: int, clock: Clock) -> Told:

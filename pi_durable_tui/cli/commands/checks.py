@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import Debug
+from pi_durable_tui.cli.commands.options import Cwd, Debug, Json
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -27,3 +27,20 @@ def selftest(
 
     del debug
     return run_selftest(kill, seed=seed)
+
+
+@app.command(short_help="what is wrong, what to do", epilog="Example:  pidurable doctor --prove")
+def doctor(
+    prove: Annotated[bool, typer.Option("--prove", help="Measure too: does the disk wait, and do 20 kills lose anything?")] = False,
+    as_json: Json = False,
+    cwd: Cwd = None,
+    debug: Debug = False,
+) -> int:
+    """Look at versions, disk, sessions, keys and terminal; say what to do.
+
+    Keys are named, never shown. Exit status 1: something is wrong.
+    """
+    from pi_durable_tui.cli.check.doctor import run_doctor
+
+    del debug
+    return run_doctor(prove=prove, cwd=cwd, as_json=as_json)

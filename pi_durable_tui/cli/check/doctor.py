@@ -1,0 +1,106 @@
+"""`pidurable doctor`: looks at everything that work depends on, and says what to do where something is wrong.
+
+It changes nothing. With `--prove` it also measures: the disk with a small file of its own, and the program with real kills in a
+temporary folder; then it says which guarantee holds here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from pi_durable_tui.cli.check import machine, stores
+from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
+from pi_durable_tui.cli.check.selftest import measured
+from pi_durable_tui.cli.compose import Setup, set_up
+from pi_durable_tui.cli.paths import check, folders, moved_from
+from pi_durable_tui.cli.settings import NAME
+from pi_durable_tui.errors import ConfigError, PidurableError
+from pi_durable_tui.selftest.ring import Told
+from pi_durable_tui.storage.files import RealFiles
+
+PROVING_KILLS = 20
+WRONG = 1
+_NEEDED_FOR_POWER = ("SQLite", "file system", "fsync")
+
+
+def run_doctor(*, prove: bool, cwd: str | None, as_json: bool) -> int:
+    """Print what was found; 0 when nothing is wrong, else 1.
+
+    Args:
+        prove: Measure too; takes some seconds.
+
+    Raises:
+        BadRequest: The directory cannot be used.
+    """
+    findings = machine.versions()
+    try:
+        setup = set_up(cwd, os.environ)
+        findings += _with(setup)
+        if prove:
+            findings += _proved(setup, findings)
+    except ConfigError as error:
+        findings.append(Finding(name="settings", state="bad", text=error.message, next_step=error.hint))
+    print(msgspec.json.encode(as_values(findings)).decode() if as_json else as_text(findings))
+    return WRONG if any(finding.state == "bad" for finding in findings) else 0
+
+
+def _with(setup: Setup) -> list[Finding]:
+    roots, files = folders(setup.environ), RealFiles()
+    found = [
+        Finding(name="settings", state="good", text=str(roots.config / NAME) + ("" if (roots.config / NAME).exists() else ", not there: the defaults hold")),
+        stores.privacy(roots.data),
+        *machine.disk(setup.place.folder, files),
+        machine.this_terminal(setup.environ),
+        machine.keys(setup.environ),
+        machine.shells(),
+    ]
+    try:
+        check(setup.place)
+        found += asyncio.run(stores.sessions(setup))
+    except PidurableError as error:
+        found.append(Finding(name="sessions", state="bad", text=error.message, next_step=error.hint))
+    return [*found, *(moved(str(was), str(setup.place.directory)) for was in moved_from(setup.place))]
+
+
+def moved(was: str, now: str) -> Finding:
+    """PURE."""
+    text = f"{was} had sessions and is gone; this directory has the same name"
+    return Finding(name="moved", state="note", text=text, next_step=f"If it became {now}: rename its folder in the data folder, as README says.")
+
+
+def _proved(setup: Setup, findings: Sequence[Finding]) -> list[Finding]:
+    """What measuring says, and the guarantee that follows from all of it."""
+    files = RealFiles()
+    try:
+        folder = folders(setup.environ).data
+        files.create_folder(folder)
+        disk = machine.sync(machine.sync_times_ms(folder, files, setup.clock, setup.entropy))
+    except OSError as error:
+        disk = Finding(name="fsync", state="bad", text=f"the data folder cannot be written: {error.strerror or error}", next_step="Make room or rights there.")
+    told, seed = measured(PROVING_KILLS, seed=None)
+    return [disk, kills(told, seed), guarantee([*findings, disk], told)]
+
+
+def kills(told: Told, seed: int) -> Finding:
+    """PURE."""
+    done = sum(told.kills.values())
+    text = f"{done} kills in {told.runs} runs, {told.commits} acknowledged commits looked for, {told.effects} commands run"
+    if not told.faults:
+        return Finding(name="kills", state="good", text=f"{text}: nothing lost, nothing done twice")
+    return Finding(name="kills", state="bad", text=f"{text}: {told.faults[0]}", next_step=f"Please report it, with {told.kept} and seed {seed}.")
+
+
+def guarantee(findings: Sequence[Finding], told: Told) -> Finding:
+    """What can be promised on this machine. PURE."""
+    if told.faults:
+        return Finding(name="guarantee", state="bad", text="none: a promise was broken above")
+    weak = [finding.name for finding in findings if finding.name in _NEEDED_FOR_POWER and finding.state != "good"]
+    if weak:
+        text = f"process: what was acknowledged survives kill -9; a power cut may take the newest of it, because of {', '.join(weak)}"
+        return Finding(name="guarantee", state="note", text=text)
+    text = "power: what was acknowledged survives kill -9, and a power cut as far as the drive keeps its word"
+    return Finding(name="guarantee", state="good", text=text)
