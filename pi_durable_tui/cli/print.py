@@ -56,7 +56,7 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
     try:
         if opened.problem:
             raise opened.problem
-        for remark in start_remarks(opened.workspace, opened.loaded, more="--trust uses them"):
+        for remark in start_remarks(opened.workspace, opened.loaded):
             note(remark)
         prompt = await _prompt(setup, opened, piped, wish.prompt)
         followers.append(asyncio.ensure_future(_deny_questions(opened.conversation)))
@@ -87,7 +87,7 @@ async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple
     """What to hand in; empty when there is nothing to say."""
     if not prompt_of(piped, words):
         return ()
-    ready = await prepared(words, setup=setup, opened=opened, before=piped)
+    ready = await prepared(words, setup=setup, opened=opened, model=(await opened.conversation.agent()).model, before=piped)
     for remark in ready.remarks:
         note(remark)
     return ready.content

@@ -32,15 +32,15 @@ def expanded(text: str, catalogue: Catalogue) -> str:
     return text if command is None else command.expanded(arguments.strip())
 
 
-async def prepared(typed: str, *, setup: Setup, opened: Opened, before: str = "") -> Prepared:
+async def prepared(typed: str, *, setup: Setup, opened: Opened, model: str | None, before: str = "") -> Prepared:
     """What to hand in for a text. Only what was typed is looked through for files, not what templates or pipes say.
 
     Args:
+        model: The one that will read it.
         before: Text that goes ahead of it, such as what was piped in.
     """
     opened.workspace.refresh()
     text = expanded(typed, opened.workspace.commands)
-    model = (await opened.conversation.agent()).model
     info = await opened.models.info(model) if model and "@" in typed else None
     home = setup.environ.get("HOME")
     attached = await asyncio.to_thread(

@@ -23,6 +23,7 @@ from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.settings import remember
 from pi_durable_tui.cli.signals import leave_on_signals
+from pi_durable_tui.cli.workspace import app_remarks
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -139,11 +140,13 @@ class _Start:
             await self._opened.harness.close()
 
     async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
-        from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
+        from pi_durable_tui.cli.app_workspace import AppWorkspace  # noqa: PLC0415 - with the app
+        from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - the same
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
         opened = self._opened = await open_wished(self._setup, self._wish)
-        notices = (Notice(tone="warn", text=f"{opened.problem.message} {opened.problem.hint}"),) if opened.problem else ()
+        problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
+        told = (*problem, *app_remarks(opened.workspace, opened.loaded))
 
         async def resume() -> None:
             await opened.harness.resume()
@@ -156,9 +159,10 @@ class _Start:
             loop=self._worker.loop,
             harness=opened.harness,
             conversation=opened.conversation,
+            workspace=AppWorkspace(self._setup, self._wish, opened),
             resume=resume,
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
-            notices=notices,
+            notices=tuple(Notice(tone="warn", text=text) for text in told),
             take_theme=self._take_theme,
         )
 

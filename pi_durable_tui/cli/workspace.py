@@ -33,13 +33,18 @@ def trusting_of(*, in_print_mode: bool, trust: bool) -> Trusting:
     return "none" if in_print_mode else "decided"
 
 
-def start_remarks(workspace: Workspace, loaded: Loaded, *, more: str) -> tuple[str, ...]:
-    """What a person should know about the files that count and those that do not, one line each.
-
-    Args:
-        more: How to use what is not used.
-    """
+def start_remarks(workspace: Workspace, loaded: Loaded) -> tuple[str, ...]:
+    """What a person should know of the files that count in print mode, and of those that do not, one line each."""
     unused = [each.item.shown for each in workspace.unused]
-    names = ", ".join(unused[:3]) + (f" and {len(unused) - 3} more" if len(unused) > 3 else "")
-    told = (f"Files of the project are not used: {names} ({more}).",) if unused else ()
-    return (*workspace.warnings, *loaded.warnings, *told)
+    return (*workspace.warnings, *loaded.warnings, *_unused(unused, "--trust uses them"))
+
+
+def app_remarks(workspace: Workspace, loaded: Loaded) -> tuple[str, ...]:
+    """The same in the app, which asks about what is undecided."""
+    refused = [each.item.shown for each in workspace.unused if not each.is_open]
+    return (*workspace.warnings, *loaded.warnings, *_unused(refused, "/trust changes that"))
+
+
+def _unused(names: list[str], way_out: str) -> tuple[str, ...]:
+    shown = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return (f"Files of the project are not used: {shown} ({way_out}).",) if names else ()

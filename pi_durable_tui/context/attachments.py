@@ -18,7 +18,7 @@ from pi_durable_tui.context import files
 from pi_durable_tui.context.text import decoded, fenced, shown_name
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.records.json import clean_text
-from pi_durable_tui.records.messages import Content, Image, Text
+from pi_durable_tui.records.messages import ATTACHED, Content, Image, Text
 
 MOST = 20
 TEXT_BYTES = 64 * 1024
@@ -26,8 +26,6 @@ TOTAL_BYTES = 256 * 1024
 IMAGE_BYTES = 3_600_000
 """As base64 just below the 5 MB that the strictest provider takes."""
 MOST_NAMES = 200
-HEAD = "Attached "
-"""How the text of every attachment begins."""
 
 _MENTION = re.compile(r'(?<![^\s(\[{"\'])@(?:"([^"\n]+)"|([^\s"@][^\s]*))')
 _TRAILING = ".,;:!?)]}'\""
@@ -101,7 +99,7 @@ def gather(text: str, *, directory: Path, home: Path | None, takes_images: bool)
             room -= len(part.text.encode())
         parts.append(part)
         if isinstance(part, Image):
-            parts.append(Text(text=f"{HEAD}{shown} ({part.mime_type})."))
+            parts.append(Text(text=f"{ATTACHED}{shown} ({part.mime_type})."))
     if len(found) > MOST:
         remarks.append(f"Only the first {MOST} files were attached.")
     return Attached(parts=tuple(parts), remarks=tuple(remarks))
@@ -129,13 +127,13 @@ def text_part(shown: str, data: bytes, size_bytes: int) -> Text:
     notes = [f"the first {len(data):,} of {size_bytes:,} bytes; read the file for the rest"] if is_cut else []
     notes += [made.oddity] if made.oddity else []
     said = f" ({'; '.join(notes)})" if notes else ""
-    return Text(text=clean_text(f"{HEAD}{shown}{said}:\n{fenced(made.text)}"))
+    return Text(text=clean_text(f"{ATTACHED}{shown}{said}:\n{fenced(made.text)}"))
 
 
 def names_part(shown: str, names: Sequence[str], *, has_more: bool) -> Text:
     """A directory as a part: the names in it. PURE."""
     more = f"\n… and more than {MOST_NAMES}" if has_more else ""
-    return Text(text=clean_text(f"{HEAD}{shown} (a directory):\n{fenced(chr(10).join(shown_name(name) for name in names) + more)}"))
+    return Text(text=clean_text(f"{ATTACHED}{shown} (a directory):\n{fenced(chr(10).join(shown_name(name) for name in names) + more)}"))
 
 
 def _path(mention: Mention, directory: Path, home: Path | None) -> Path | None:

@@ -48,6 +48,10 @@ class ToolCall(Record, frozen=True, tag="toolCall"):
 
 
 Content: TypeAlias = Text | Image
+
+ATTACHED = "Attached "
+"""How a text part begins that brings a file along with a person's message; it is never the first part."""
+
 AssistantContent: TypeAlias = Text | Thinking | ToolCall
 
 StopReason: TypeAlias = Literal["stop", "toolUse", "length", "error", "aborted", "deferred"]

@@ -20,6 +20,7 @@ from pi_durable_tui.tui import commands
 from pi_durable_tui.tui.actions.acts import commands_of
 from pi_durable_tui.tui.actions.moves import Moves
 from pi_durable_tui.tui.actions.outbox import Outbox
+from pi_durable_tui.tui.actions.project import Project
 from pi_durable_tui.tui.actions.stopping import Stopping
 from pi_durable_tui.tui.bridge import Bridge, Opened
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
@@ -72,7 +73,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         self.clock, self.palette = clock, palette
         self.chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
         self.bridge: Bridge | None = None
-        self.moves = Moves(self)
+        self.moves, self.project = Moves(self), Project(self, typing_gap_s=typing_gap_s)
         self._outbox, self._stopping = Outbox(self, first_prompt), Stopping(self)
         self._start = start
         self._opened: Opened | None = None
@@ -102,8 +103,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             self.problem = problem
             self.exit(return_code=problem.exit_code)
             return
-        for notice in opened.notices:
-            self.chat.say(notice)
+        await self.project.begin(opened)
         self.bridge = Bridge(opened, clock=self.clock, on_sight=self._show, on_switch=self._switched, on_problem=self._tell)
         self.chat.begin(fetch_older=self.bridge.older, seam=opened.seam)
 
@@ -158,7 +158,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
     def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """A command is run, a message is handed in."""
         self.chat.clear_notices()
-        typed = commands.read(message.text)
+        typed = commands.read(message.text, self.chat.prompt.offers)
         if typed is None:
             self._outbox.send(message.text, message.mode)
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -56,6 +57,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="session", argument="", help="where this session is stored, and what it used"),
     Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
     Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
+    Command(name="trust", argument="", help="which files of the project are used; change it"),
+    Command(name="reload", argument="", help="read skills, templates, extensions and instructions anew"),
     Command(name="hotkeys", argument="", help="the keys that work"),
     Command(name="quit", argument="", help="leave; pidurable --continue comes back"),
 )
@@ -71,24 +74,33 @@ class Typed:
     argument: str
 
 
-def read(text: str) -> Typed | None:
-    """The command in `text`; None when it is a message. A path such as "/etc/hosts" or a second line makes it a message."""
+def read(text: str, extra: Sequence[Offer] = ()) -> Typed | None:
+    """The command in `text`; None when it is a message. A path such as "/etc/hosts" or a second line makes it a message.
+
+    Args:
+        extra: Skills and templates: they are messages, filled in when they are sent. Commands of the table win over them.
+    """
     line = text.strip()
     if not line.startswith("/") or "\n" in line:
         return None
     name, _, argument = line[1:].partition(" ")
-    if not name.isidentifier():
+    if not name.isidentifier() or (name not in _BY_NAME and any(offer.name == name for offer in extra)):
         return None
     return Typed(name=name, command=_BY_NAME.get(name), argument=argument.strip())
 
 
-def completions(text: str) -> tuple[Offer, ...]:
-    """What a half-typed line may become: commands by the beginning of their name, then the values of an argument that has some."""
+def completions(text: str, extra: Sequence[Offer] = ()) -> tuple[Offer, ...]:
+    """What a half-typed line may become: commands by the beginning of their name, then the values of an argument that has some.
+
+    Args:
+        extra: Skills and templates, offered after the table.
+    """
     if not text.startswith("/") or "\n" in text:
         return ()
     name, space, typed = text[1:].partition(" ")
     if not space:
-        return tuple(Offer(name=command.name, argument=command.argument, help=command.help) for command in COMMANDS if command.name.startswith(name))
+        table = [Offer(name=command.name, argument=command.argument, help=command.help) for command in COMMANDS]
+        return tuple(offer for offer in (*table, *(offer for offer in extra if offer.name not in _BY_NAME)) if offer.name.startswith(name))
     command = _BY_NAME.get(name)
     if command is None or not typed:  # nothing is chosen for somebody who only wants to know what holds
         return ()

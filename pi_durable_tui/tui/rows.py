@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, TypeGuard
 
 from pi_durable_tui.harness.live import Failure, ToolSlot
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import COMPACTION, RESET, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
-from pi_durable_tui.records.messages import AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
+from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.colors import Colored, Span, colored
 from pi_durable_tui.tui.images import image_words
 from pi_durable_tui.tui.safe_text import overwritten, safe_line, safe_text
@@ -235,8 +235,19 @@ def failure_row(failure: Failure) -> MarkRow:
 
 
 def content_text(content: Sequence[Content]) -> str:
-    """The text parts joined by newlines; a picture is named."""
-    return "\n".join(part.text if isinstance(part, Text) else f"[{image_words(part.mime_type, part.data)}]" for part in content)
+    """The text parts joined by newlines; of an attached file only its name; a picture that stands alone is named."""
+    texts = [part.text if isinstance(part, Text) else f"[{image_words(part.mime_type, part.data)}]" for part in typed(content)]
+    return "\n".join([*texts, *(part.text.partition("\n")[0].rstrip(":") for part in content[1:] if _is_attached(part))])
+
+
+def typed(content: Sequence[Content]) -> tuple[Content, ...]:
+    """A message without the files that came along with it, which come along again when it is sent again."""
+    with_files = any(_is_attached(part) for part in content[1:])
+    return tuple(part for index, part in enumerate(content) if index == 0 or not (_is_attached(part) or (with_files and isinstance(part, Image))))
+
+
+def _is_attached(part: Content) -> TypeGuard[Text]:
+    return isinstance(part, Text) and part.text.startswith(ATTACHED)
 
 
 def _result_status(message: ToolResultMessage, codes: set[str]) -> ToolStatus:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -15,9 +15,11 @@ from pi_durable_tui.errors import NotFound, PidurableError
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
-from pi_durable_tui.records.messages import Text
+from pi_durable_tui.records.messages import ATTACHED, Content, Text
 from pi_durable_tui.records.submission import Placed, Submission
 from pi_durable_tui.tui.bridge import Opened
+from pi_durable_tui.tui.commands import Offer
+from pi_durable_tui.tui.trust import TrustQuestion
 
 
 @dataclass(frozen=True)
@@ -76,9 +78,10 @@ class FakeConversation:
             raise refuse
         self.asked.append(call)
 
-    async def submit(self, content: str, *, mode: Literal["followUp", "steer"] = "followUp") -> Submission:
+    async def submit(self, content: str | Sequence[Content], *, mode: Literal["followUp", "steer"] = "followUp") -> Submission:
         self._ask("submit", content, mode)
-        return Submission(id=1, conversation_id=self.id, mode=mode, content=(Text(text=content),), digest="", at_ms=0, state=Placed(entry_id=2))
+        parts = (Text(text=content),) if isinstance(content, str) else tuple(content)
+        return Submission(id=1, conversation_id=self.id, mode=mode, content=parts, digest="", at_ms=0, state=Placed(entry_id=2))
 
     async def withdraw(self, submission_id: int) -> Literal["withdrawn", "already_placed", "settled"]:
         self._ask("withdraw", submission_id)
@@ -203,6 +206,40 @@ class FakeHarness:
         return self.answers["facts"]
 
 
+@dataclass(frozen=True)
+class FakePrepared:
+    content: tuple[Content, ...]
+    remarks: tuple[str, ...]
+
+
+@dataclass
+class FakeWorkspace:
+    """A directory whose files a test decides on. `question`: what is asked at the start."""
+
+    asked: list[tuple[Any, ...]] = field(default_factory=list)
+    question: TrustQuestion | None = None
+    offers: tuple[Offer, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    async def undecided(self) -> TrustQuestion | None:
+        return self.question
+
+    async def all_files(self) -> TrustQuestion | None:
+        return self.question
+
+    async def decide(self, question: TrustQuestion, *, is_trusted: bool) -> tuple[str, ...]:
+        self.asked.append(("decide", [part.name for part in question.parts], is_trusted))
+        return self.remarks
+
+    async def reload(self) -> tuple[str, ...]:
+        self.asked.append(("reload",))
+        return self.remarks
+
+    async def prepared(self, text: str, model: str | None) -> FakePrepared:
+        attached = Text(text=f"{ATTACHED}a.py:\n```\nx\n```")
+        return FakePrepared((Text(text=text), attached) if "@a.py" in text else (Text(text=text),), self.remarks)
+
+
 def opened(thread: HarnessThread, conversation: FakeConversation, *others: FakeConversation, seam: str = "") -> Opened:
     """What compose's `start` returns."""
 
@@ -210,4 +247,5 @@ def opened(thread: HarnessThread, conversation: FakeConversation, *others: FakeC
         conversation.asked.append(("resume",))
 
     harness = FakeHarness({each.id: each for each in (conversation, *others)}, conversation.asked)
-    return Opened(loop=thread.loop, harness=harness, conversation=conversation, resume=resume, seam=seam)
+    workspace = FakeWorkspace(conversation.asked)
+    return Opened(loop=thread.loop, harness=harness, conversation=conversation, workspace=workspace, resume=resume, seam=seam)

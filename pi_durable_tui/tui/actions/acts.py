@@ -37,6 +37,8 @@ def commands_of(app: PidurableApp, moves: Moves) -> dict[str, Callable[[str], No
         "theme": acts.theme,
         "tasks": acts.tasks,
         "quit": acts.quit,
+        "trust": app.project.trust,
+        "reload": app.project.reload,
         "new": moves.new,
         "resume": moves.resume,
         "fork": moves.fork,

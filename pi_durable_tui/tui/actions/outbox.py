@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui.bridge import Bridge
-from pi_durable_tui.tui.rows import content_text
+from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.widgets.prompt import SendMode
 
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ class Outbox:
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
-        if not await bridge.submit(text, mode=mode):
+        content = await self._app.project.prepared(text)
+        if content is None or not await bridge.submit(content, mode=mode):
             self._app.chat.prompt.put_back([text])
 
     def take_back(self) -> None:
@@ -58,7 +59,7 @@ class Outbox:
         view, bridge = self._app.view, self._app.bridge
         waiting = [item for item in view.inbox.items if item.mode != "write"] if view is not None else []
         if waiting and bridge is not None:
-            self._app.run_worker(self._take_back(bridge, waiting[-1].submission_id, content_text(waiting[-1].content)))
+            self._app.run_worker(self._take_back(bridge, waiting[-1].submission_id, content_text(typed(waiting[-1].content))))
 
     async def _take_back(self, bridge: Bridge, submission_id: int, text: str) -> None:
         if await bridge.take_back(submission_id):

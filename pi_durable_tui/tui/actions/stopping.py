@@ -11,7 +11,7 @@ from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.tui.actions.escape import Stop, StopCompaction, StopRun, StopSubagent
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import HarnessPort
-from pi_durable_tui.tui.rows import content_text
+from pi_durable_tui.tui.rows import content_text, typed
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -66,7 +66,7 @@ class Stopping:
     async def _abort(self, bridge: Bridge) -> None:
         withdrawn = await bridge.abort()
         if withdrawn:
-            self._app.chat.prompt.put_back([content_text(submission.content) for submission in withdrawn])
+            self._app.chat.prompt.put_back([content_text(typed(submission.content)) for submission in withdrawn])
 
     def toggle_tasks(self) -> None:
         """Show the task graph, or hide it; it is read again and again only while it is shown."""

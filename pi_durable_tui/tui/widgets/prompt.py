@@ -15,7 +15,7 @@ from textual.document._document import Document
 from textual.message import Message
 from textual.widgets import TextArea
 
-from pi_durable_tui.tui.commands import completions
+from pi_durable_tui.tui.commands import Offer, completions
 from pi_durable_tui.tui.safe_text import safe_input
 from pi_durable_tui.tui.widgets.menu import Menu
 
@@ -60,6 +60,7 @@ class Prompt(TextArea):
 
     def __init__(self, menu: Menu, *, typing_gap_s: float = TYPING_GAP_S) -> None:
         super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, placeholder="Ask for work, or type / for commands")
+        self.offers: tuple[Offer, ...] = ()
         self._menu = menu
         self._typing_gap_s = typing_gap_s
         self._last_key_s = float("-inf")
@@ -137,7 +138,7 @@ class Prompt(TextArea):
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
         """Tell what stands here now, and offer commands."""
         event.stop()
-        self._menu.offer(completions(self.text))
+        self._menu.offer(completions(self.text, self.offers))
         if self.text != self._told:
             self._told = self.text
             cursor = self._lines.get_index_from_location(self.cursor_location)
