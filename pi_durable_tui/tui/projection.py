@@ -14,7 +14,20 @@ from pi_durable_tui.harness.live import Generation
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, Text, Thinking, ToolResultMessage
-from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, entry_rows, failure_row, problem_text, result_row, slot_row
+from pi_durable_tui.records.submission import Unanswered
+from pi_durable_tui.tui.rows import (
+    AnswerRow,
+    MarkRow,
+    RetryRow,
+    Row,
+    ThinkingRow,
+    compaction_failure_row,
+    entry_rows,
+    failure_row,
+    problem_text,
+    result_row,
+    slot_row,
+)
 from pi_durable_tui.tui.safe_text import SafeStream, safe_line
 
 
@@ -131,6 +144,10 @@ class Projection:
         rows = [*self._generation_rows(view.live.generation), *(slot_row(slot) for slot in view.live.tools)]
         if view.live.run_failure is not None and not view.is_busy and not _tells_failure(view.entries[-1:]):
             rows.append(failure_row(view.live.run_failure))
+        if _is_stopped_unanswered(view):
+            rows.append(MarkRow(key="stopped", tone="warn", text="Stopped"))
+        if view.live.compaction_failure is not None:
+            rows.append(compaction_failure_row(view.live.compaction_failure))
         if self._seam is None:
             return rows
         is_old = self._before_seam.issuperset(_work(view))
@@ -183,6 +200,13 @@ def _tells_failure(last: Sequence[StoredEntry]) -> bool:
     """The newest entry already says why the run ended."""
     message = last[0].entry.message if last else None
     return isinstance(message, AssistantMessage) and message.stop_reason in ("error", "aborted")
+
+
+def _is_stopped_unanswered(view: ConversationView) -> bool:
+    """The newest input was stopped before anything came of it that could say so. Known while the view that saw it is open."""
+    last = view.entries[-1].entry.id if view.entries else None
+    ended = (one.state for one in view.submissions if isinstance(one.state, Unanswered))
+    return not view.is_busy and any(state.entry_id == last and state.problem.reason == "aborted" for state in ended)
 
 
 def _common(old: Sequence[Row], new: Sequence[Row]) -> int:

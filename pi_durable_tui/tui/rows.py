@@ -99,7 +99,18 @@ class MarkRow:
     is_seam: bool = False
 
 
-Row: TypeAlias = UserRow | AnswerRow | ThinkingRow | ToolRow | RetryRow | MarkRow
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRow:
+    """A compaction: `head` says what was summarized, `text` is the summary (Markdown), which is folded away."""
+
+    key: str
+    head: str
+    text: str
+
+
+Row: TypeAlias = UserRow | AnswerRow | ThinkingRow | ToolRow | RetryRow | MarkRow | SummaryRow
+FoldedRow: TypeAlias = ToolRow | ThinkingRow | SummaryRow
+"""Rows that show more when they are unfolded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,10 +153,8 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
     key = f"entry-{entry.id}"
     match entry.message:
         case UserMessage(content=content) if entry.kind == COMPACTION:
-            return (
-                MarkRow(key=key, tone="info", text="Summary of what came before", is_seam=True),
-                AnswerRow(key=f"{key}-0", text=safe_text(content_text(content))),
-            )
+            text = content_text(content).strip().removeprefix("<summary>").removesuffix("</summary>")
+            return (SummaryRow(key=key, head=_summary_head(entry.data or {}), text=safe_text(text).strip("\n")),)
         case UserMessage(content=content):
             return (UserRow(key=key, text=safe_text(content_text(content))),)
         case AssistantMessage() as message:
@@ -156,6 +165,15 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
             return (MarkRow(key=key, tone="info", text="The model starts afresh here", is_seam=True),)
         case _:
             return ()
+
+
+def _summary_head(data: JsonObject) -> str:
+    """What a compaction took out of the model's context."""
+    entries, tokens, files = _integer(data.get("entriesSummarized")), _integer(data.get("tokensBefore")), len(_list(data.get("files")))
+    what = f"of {entries} {'entry' if entries == 1 else 'entries'}" if entries is not None else "of what came before"
+    facts = [f"{tokens:,} tokens before"] if tokens is not None else []
+    facts += [f"{files} file{'' if files == 1 else 's'} touched"] if files else []
+    return " · ".join((f"Summary {what}", *facts))
 
 
 def _answer_rows(key: str, message: AssistantMessage) -> Iterable[Row]:
@@ -232,6 +250,12 @@ def failure_row(failure: Failure) -> MarkRow:
     if failure.reason in ("aborted", "interrupted"):
         return MarkRow(key="failure", tone="warn", text="Stopped" if failure.reason == "aborted" else "Interrupted")
     return MarkRow(key="failure", tone="bad", text=problem_text(Problem(reason=failure.reason, message=failure.message)))
+
+
+def compaction_failure_row(failure: Failure) -> MarkRow:
+    """Why the last summary was not made; the context is as it was."""
+    why = problem_text(Problem(reason=failure.reason, message=failure.message))
+    return MarkRow(key="compaction-failure", tone="bad", text=f"The summary was not made: {why}")
 
 
 def content_text(content: Sequence[Content]) -> str:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pi_durable_tui.harness.live import Failure, Generation, RetryWait
-from pi_durable_tui.records.messages import Problem, Text, ToolCall
-from pi_durable_tui.records.submission import Placed, Submission
+from pi_durable_tui.records.entry import COMPACTION, Entry, StoredEntry
+from pi_durable_tui.records.messages import Problem, Text, ToolCall, UserMessage
+from pi_durable_tui.records.submission import Placed, Submission, Unanswered
+from pi_durable_tui.tui.draw.paint import Painter
+from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.projection import Projection
-from pi_durable_tui.tui.rows import AnswerRow, MarkRow, QueuedRow, RetryRow, Row, ThinkingRow, ToolRow, UserRow, queued_rows
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, QueuedRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, UserRow, queued_rows
 from pi_durable_tui.tui.safe_text import SEQUENCE_MARK
 from tests.support.tui_views import START_MS, answer, result, slot, thinking, user, view, with_live
 
@@ -229,3 +234,31 @@ def test_running_output_shows_the_last_state_of_progress_bars_without_colour_cod
     (row,) = rows_of(Projection(), view(tools=[slot(9, "bash", "bash x", output="P 10%\rP 100%\n\x1b[31mred\x1b[0m\n")]))
     assert isinstance(row, ToolRow)
     assert row.output == "P 100%\nred"
+
+
+@pytest.mark.rule("TU-17", "CO-1")
+def test_a_compaction_is_one_row_that_says_what_was_summarized() -> None:
+    message = UserMessage(content=(Text(text="<summary>\nWhat **was** done.\n</summary>"),))
+    data = {"tokensBefore": 31_200, "entriesSummarized": 42, "files": ["a.py"], "taskId": 9}
+    entry = Entry(id=5, conversation_id=1, kind=COMPACTION, at_ms=START_MS, message=message, data=data, head=3)
+    (row,) = rows_of(Projection(), view(StoredEntry(seq=5, entry=entry)))
+    assert row == SummaryRow(key="entry-5", head="Summary of 42 entries · 31,200 tokens before · 1 file touched", text="What **was** done.")
+    painter = Painter(width=80, palette=DARK)
+    assert [line.plain for line in painter.lines(row, unfolded=False)] == ["", f"─── {row.head} (Ctrl+O) ─────────".ljust(80, "─")[:80]]
+    assert painter.lines(row, unfolded=True)[-1].plain == "  What was done."
+
+
+@pytest.mark.rule("TU-17")
+def test_a_summary_that_was_not_made_says_why() -> None:
+    failure = Failure(reason="auth", task_id=9, attempt=1, at_ms=START_MS, message="bad key")
+    made = view(user(1, "go"))
+    (_, row) = rows_of(Projection(), replace(made, live=with_live(made, compaction_failure=failure)))
+    assert row == MarkRow(key="compaction-failure", tone="bad", text="The summary was not made: bad key (auth)")
+
+
+@pytest.mark.rule("TU-8")
+def test_an_input_that_was_stopped_before_anything_came_of_it_says_so() -> None:
+    stopped = Unanswered(problem=Problem(reason="aborted"), entry_id=1)
+    one = Submission(id=1, conversation_id=1, mode="followUp", content=(Text(text="go"),), digest="", at_ms=0, state=stopped)
+    assert rows_of(Projection(), view(user(1, "go"), submissions=(one,)))[-1] == MarkRow(key="stopped", tone="warn", text="Stopped")
+    assert rows_of(Projection(), view(user(1, "go"), answer(2, "half", stop="aborted"), submissions=(one,)))[-1].key == "entry-2-end"

@@ -184,7 +184,7 @@ def plan_text(plan: CompactionPlan) -> str:
     cut = f" {plan.shortened} long result{'s are' if plan.shortened > 1 else ' is'} shortened." if plan.shortened else ""
     return (
         f"Summarizing {_entries(plan.summarized_entries)} ({count_text(plan.summarized_tokens)} tokens); "
-        f"the newest {_entries(plan.kept_entries)} ({count_text(plan.kept_tokens)} tokens) stay as they are.{cut} "
+        f"the newest {_entries(plan.kept_entries)} ({count_text(plan.kept_tokens)} tokens) kept as they are.{cut} "
         "All of it stays stored and visible; work goes on meanwhile."
     )
 

@@ -20,7 +20,7 @@ from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
 from pi_durable_tui.tui.draw.marks import ours, unmarked
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, ThinkingRow, ToolRow, ToolStatus, UserRow
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, ToolStatus, UserRow
 
 MARGIN_CELLS = 2
 MAX_TEXT_CELLS = 116
@@ -55,7 +55,7 @@ def estimate_lines(row: Row, width: int) -> int:
         case ToolRow():
             diff = min(row.diff.count("\n") + 1, _FOLDED_DIFF_LINES) if row.diff else 0
             return 1 + diff + (3 if row.status == "failed" else 0)
-        case ThinkingRow() | RetryRow() | MarkRow():
+        case ThinkingRow() | RetryRow() | MarkRow() | SummaryRow():
             return 2
         case _:
             assert_never(row)
@@ -108,6 +108,8 @@ class Painter:
                 return [Text("", end=""), self._line("↻", self.palette.warn, f"Attempt {row.attempt} failed: {row.reason}. Next one in {left_s} s")]
             case MarkRow():
                 return self._mark(row)
+            case SummaryRow():
+                return self._summary(row, unfolded=unfolded)
             case _:
                 assert_never(row)
 
@@ -196,10 +198,21 @@ class Painter:
                 Text("", end=""),
                 *(Text.assemble((mark if index == 0 else "  ", palette.style(colors[row.tone], bold=True)), part, end="") for index, part in enumerate(body)),
             ]
-        label = self._cut(Text(f" {row.text} ", palette.style(colors[row.tone]), end=""), self._room)
+        return [Text("", end=""), self._rule(Text(f" {row.text} ", palette.style(colors[row.tone]), end=""))]
+
+    def _summary(self, row: SummaryRow, *, unfolded: bool) -> list[Text]:
+        palette = self.palette
+        label = Text(f" {row.head} ", palette.style(palette.accent), end="")
+        label.append("" if unfolded else "(Ctrl+O) ", palette.style(palette.muted))
+        body = [line for block in split_blocks(row.text) for line in self._markdown.block(block)] if unfolded else []
+        return [Text("", end=""), self._rule(label), *self.indented(body)]
+
+    def _rule(self, label: Text) -> Text:
+        """A line across with words in it."""
+        label = self._cut(label, self._room)
         rest = max(0, min(self.width, MAX_TEXT_CELLS) - label.cell_len - 3)
-        faint = palette.style(palette.faint)
-        return [Text("", end=""), Text.assemble(("───", faint), label, ("─" * rest, faint), end="")]
+        faint = self.palette.style(self.palette.faint)
+        return Text.assemble(("───", faint), label, ("─" * rest, faint), end="")
 
     def _line(self, mark: str, color: str, text: str) -> Text:
         return self._cut(

@@ -22,7 +22,7 @@ from textual.strip import Strip
 from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Rows
-from pi_durable_tui.tui.rows import RetryRow, Row, ThinkingRow, ToolRow
+from pi_durable_tui.tui.rows import FoldedRow, RetryRow, Row, ToolRow
 from pi_durable_tui.tui.widgets.drawn import DrawnRow, DrawnRows
 
 _SETTLE_ROUNDS = 6
@@ -130,7 +130,7 @@ class RowView(ScrollView, can_focus=False):
         self._turned.clear()
         anchor = self._anchor()
         for index, row in enumerate(self._rows):
-            if isinstance(row, ToolRow | ThinkingRow):
+            if isinstance(row, FoldedRow):
                 self._is_exact[index] = False
         self._settle(anchor)
 

@@ -18,7 +18,7 @@ from textual.strip import Strip
 
 from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import ThinkingRow, ToolRow, UserRow
+from pi_durable_tui.tui.rows import FoldedRow, UserRow
 from pi_durable_tui.tui.widgets.finding import Direction, Found, count, find, may_hold
 from pi_durable_tui.tui.widgets.row_view import RowView
 from pi_durable_tui.tui.widgets.selecting import Place, Selecting, Spot, cells_on, moved, ordered, word_cells
@@ -64,7 +64,7 @@ class Transcript(RowView, can_focus=False):
         row = self._rows[index]
         if event.chain > 1:
             self._select_around(index, line - self._tops[index], event.x, whole_line=event.chain > 2)
-        elif isinstance(row, ToolRow | ThinkingRow):
+        elif isinstance(row, FoldedRow):
             anchor = self._anchor()
             self._turned ^= {row.key}
             self._is_exact[index] = False
