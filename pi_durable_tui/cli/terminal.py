@@ -19,6 +19,7 @@ from pi_durable_tui.cli.compose import Setup
 from pi_durable_tui.cli.paths import folders
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import forget_stdout
+from pi_durable_tui.cli.screen.desk import Desk
 from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.settings import remember
@@ -164,6 +165,7 @@ class _Start:
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
             take_theme=self._take_theme,
+            desk=Desk(str(self._setup.place.directory), self._setup.clock, self._setup.environ),
         )
 
     def _take_theme(self, theme: ThemeName) -> Palette:

@@ -53,6 +53,22 @@ async def chats(session: Session) -> tuple[Chat, ...]:
     return tuple(sorted(found, key=_rank))
 
 
+async def prompts(session: Session, *, limit: int) -> tuple[str, ...]:
+    """What people asked in ownerless conversations, oldest first; of the newest chats, at most `limit`."""
+    newest = sorted(await chats(session), key=lambda chat: -chat.last_seq)
+    found: list[StoredEntry] = []
+    for chat in newest:
+        cursor: int | None = None
+        while len(found) < limit:
+            page = await session.storage.entries(chat.conversation_id, cursor=cursor, limit=1_000, descending=True)
+            found += [stored for stored in page.items if stored.entry.kind == USER]
+            if page.next is None:
+                break
+            cursor = page.next
+    ordered = sorted(found[:limit], key=lambda stored: stored.seq)
+    return tuple(text for stored in ordered if (text := _text(stored)).strip())
+
+
 async def branches(session: Session) -> tuple[Branch, ...]:
     """All conversations by id: chats, their forks, and the subagents below them."""
     return tuple([await _branch(session, conversation) for conversation in await _conversations(session)])

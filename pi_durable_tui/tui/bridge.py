@@ -18,6 +18,7 @@ from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.tui.desk import DeskPort
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
 from pi_durable_tui.tui.ports import ConversationPort, HarnessPort, WorkspacePort
@@ -42,6 +43,7 @@ class Opened:
         resume: Starts the work that is waiting; called once the first view is on the screen; runs on `loop`.
         seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
         notices: What else to say at the start.
+        desk: File names and an editor; None: neither.
         take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
     """
 
@@ -53,6 +55,7 @@ class Opened:
     seam: str = ""
     notices: tuple[Notice, ...] = ()
     take_theme: Callable[[ThemeName], Palette] = palette_of
+    desk: DeskPort | None = None
 
 
 class Bridge:
@@ -103,6 +106,18 @@ class Bridge:
         self._submits.add(task)
         task.add_done_callback(self._submits.discard)
         return task
+
+    def run_command(self, command: str, *, shown: bool) -> asyncio.Task[bool]:
+        """Run a shell command for the person. The task's result is True once the wish is stored."""
+        self._draft = self._stored_draft = ("", 0)
+        task = self._run(self._run_command(command, shown=shown))
+        self._submits.add(task)
+        task.add_done_callback(self._submits.discard)
+        return task
+
+    async def prompts(self) -> tuple[str, ...]:
+        """What was asked before in the chats of the session, oldest first."""
+        return await self.ask(lambda harness: harness.overview.prompts()) or ()
 
     async def abort(self) -> tuple[Submission, ...]:
         """Stop the run; returns, once nothing runs any more, the queued messages that were withdrawn, oldest first."""
@@ -241,14 +256,20 @@ class Bridge:
         # Killed between the two, the composer opens with what was already sent: seen by the person, and nothing is lost.
         await self._call(self._conversation.save_draft(*(self._draft or ("", 0))))
 
+    async def _run_command(self, command: str, *, shown: bool) -> None:
+        await self._call(self._conversation.run_command(command, shown=shown))
+        await self._call(self._conversation.save_draft(*(self._draft or ("", 0))))
+
     async def _take_back(self, submission_id: int) -> bool:
         return await self._call(self._conversation.withdraw(submission_id)) == "withdrawn"
 
     async def _save_drafts(self) -> None:
         while (draft := self._draft) is not None and draft != self._stored_draft:
+            started_ms = self._clock.monotonic_ms()
             await self._call(self._conversation.save_draft(*draft))
             self._stored_draft = draft
-            await self._clock.sleep_ms(DRAFT_MS)
+            # A draft of megabytes takes long to store: most of the time is left to whoever types.
+            await self._clock.sleep_ms(max(DRAFT_MS, 4 * (self._clock.monotonic_ms() - started_ms)))
 
     async def _flush_draft(self) -> None:
         if self._draft is not None and self._draft != self._stored_draft:

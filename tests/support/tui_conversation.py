@@ -102,6 +102,10 @@ class FakeConversation:
     async def answer(self, question_id: int, decision: Literal["allow", "deny"], *, by: str, note: str = "") -> None:
         self._ask("answer", question_id, decision, by)
 
+    async def run_command(self, command: str, *, shown: bool) -> int:
+        self._ask("run_command", command, shown)
+        return 1
+
     async def set_agent(self, **changes: object) -> Agent:
         self._ask("set_agent", changes)
         return self.view.agent
@@ -198,6 +202,10 @@ class FakeHarness:
 
     async def compaction(self, conversation_id: int) -> Any:
         return self.answers.get("compaction")
+
+    async def prompts(self) -> tuple[str, ...]:
+        self.asked.append(("prompts",))
+        return self.answers.get("prompts", ())
 
     async def branches(self) -> Any:
         return self.answers.get("branches", ())

@@ -17,6 +17,8 @@ from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import SYSTEM
 
+PROMPTS = 500
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextUse:
@@ -102,6 +104,10 @@ class Overview:
             kept_tokens=sum(entry_tokens(entry) for entry in cut.kept),
             shortened=len(shortened_results(cut.kept, keep_tokens=keep)),
         )
+
+    async def prompts(self) -> tuple[str, ...]:
+        """What people asked in the chats of the session, oldest first: the newest chats, at most `PROMPTS` in all."""
+        return await chatting.prompts(self._services.session, limit=PROMPTS)
 
     async def branches(self) -> tuple[Branch, ...]:
         """All conversations of the session, by id."""

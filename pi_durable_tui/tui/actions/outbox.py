@@ -47,11 +47,20 @@ class Outbox:
             self._is_send_held = app.problem is None
             return
         app.chat.transcript.go_to_end()
+        if text.startswith("!"):
+            app.run_worker(self._run(app.bridge, text))
+            return
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
         content = await self._app.project.prepared(text)
         if content is None or not await bridge.submit(content, mode=mode):
+            self._app.chat.prompt.put_back([text])
+
+    async def _run(self, bridge: Bridge, text: str) -> None:
+        """`!cmd` runs and shows the model, `!!cmd` does not."""
+        command = text.removeprefix("!")
+        if not await bridge.run_command(command.removeprefix("!"), shown=not command.startswith("!")):
             self._app.chat.prompt.put_back([text])
 
     def take_back(self) -> None:

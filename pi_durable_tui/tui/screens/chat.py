@@ -26,6 +26,7 @@ from pi_durable_tui.tui.projection import Projection
 from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
 from pi_durable_tui.tui.widgets.banner import Banner
+from pi_durable_tui.tui.widgets.choices import Choices
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
@@ -56,10 +57,10 @@ class ChatScreen(Screen[None]):
         self.sight: Sight | None = None
         self.window_tokens: int | None = None
         self._clock, self._place, self._first_notices = clock, place, tuple(notices)
-        self._menu = Menu(palette)
+        self._menu, self._choices = Menu(palette), Choices(palette)
         self.transcript = Transcript(palette)
         self.question = Question(palette, clock.monotonic_ms)
-        self.prompt = Prompt(self._menu, typing_gap_s=typing_gap_s)
+        self.prompt = Prompt(self._menu, self._choices, typing_gap_s=typing_gap_s)
         self.tasks = TaskPanel(palette)
         self.search = Search(palette)
         self._activity, self._queue, self._footer = Activity(palette), Queue(palette), Footer(palette)
@@ -73,7 +74,7 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield from (self.tasks, self.transcript, self._subagents, self._activity, self._queue)
-        yield from (self.question, self.search, self._menu, self.prompt, self._banner, self._footer)
+        yield from (self.question, self.search, self._menu, self._choices, self.prompt, self._banner, self._footer)
 
     @property
     def view(self) -> ConversationView | None:
@@ -143,7 +144,7 @@ class ChatScreen(Screen[None]):
     def set_palette(self, palette: Palette) -> None:
         """Draw everything in other colours."""
         self.transcript.set_palette(palette)
-        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks, self.search):
+        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks, self.search, self._choices):
             widget.palette = palette
             widget.refresh()
         self.question.set_palette(palette)
@@ -201,11 +202,15 @@ class ChatScreen(Screen[None]):
             self.search.open()
 
     def leave_aside(self) -> bool:
-        """Close the search or the selection; False when there was neither."""
+        """Close the search, the selection or a list of choices; False when there was none of them."""
         if self.search.display:
             self.search.close()
             return True
-        return self.transcript.end_selecting()
+        return self.transcript.end_selecting() or self.prompt.leave_aside()
+
+    def on_prompt_failed(self, message: Prompt.Failed) -> None:
+        """The editor could not be used."""
+        self.say(Notice(tone="warn", text=message.problem.message))
 
     def on_search_wanted(self, message: Search.Wanted) -> None:
         """Show where it stands."""

@@ -1,30 +1,66 @@
 """The composer: what a person types until it is sent (rules TU-10, TU-12; CASE-E3).
 
 Text comes in through `safe_input` only, so no paste can bring a control character onto the screen. Lines that arrive faster than
-anybody types are a paste, whatever the terminal calls them: their line ends are new lines and send nothing. It stores nothing
-itself; it tells what stands in it, and the app hands that on.
+anybody types are a paste, whatever the terminal calls them: their line ends are new lines and send nothing. A long paste stands as a
+marker that no key can break: whoever touches a part of it touches all of it. It stores nothing itself; it tells what stands in it,
+and the app hands that on.
 """
 
 from __future__ import annotations
 
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, TypeAlias, cast
 
 from textual import events
-from textual.binding import Binding
-from textual.document._document import Document
+from textual.document._document import Document, EditResult, Location
+from textual.document._edit import Edit
 from textual.message import Message
 from textual.widgets import TextArea
 
+from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.tui.commands import Offer, completions
+from pi_durable_tui.tui.desk import DeskPort
 from pi_durable_tui.tui.safe_text import safe_input
+from pi_durable_tui.tui.widgets import tokens
+from pi_durable_tui.tui.widgets.choices import Choice, Choices
+from pi_durable_tui.tui.widgets.kill_ring import KillRing
 from pi_durable_tui.tui.widgets.menu import Menu
 
 TYPING_GAP_S = 0.015
 FOLD_CHARS = 4_000
 FOLD_LINES = 60
-_HISTORY = 200
+_HISTORY = 1_000
+_OFFERED = 50
 
 SendMode: TypeAlias = Literal["steer", "followUp"]
+FetchHistory: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
+
+_SHELL_KEYS = {
+    "ctrl+w": "kill_word_left",
+    "alt+backspace": "kill_word_left",
+    "ctrl+backspace": "kill_word_left",
+    "alt+d": "kill_word_right",
+    "alt+delete": "kill_word_right",
+    "ctrl+u": "kill_line_left",
+    "ctrl+k": "kill_line_right",
+    "ctrl+y": "yank",
+    "alt+y": "rotate_yank",
+    "alt+b": "cursor_word_left",
+    "alt+f": "cursor_word_right",
+    "ctrl+b": "cursor_left",
+    "ctrl+p": "cursor_up",
+    "ctrl+n": "cursor_down",
+    "ctrl+h": "delete_left",
+    "ctrl+underscore": "undo",
+    "ctrl+shift+z": "redo",
+    "alt+underscore": "redo",
+    "ctrl+r": "search_history",
+    "ctrl+g": "edit_elsewhere",
+    "ctrl+l": "repaint",
+}
+_KILLS = frozenset({"kill_word_left", "kill_word_right", "kill_line_left", "kill_line_right"})
 
 
 def is_burst(gap_s: float, *, limit_s: float = TYPING_GAP_S) -> bool:
@@ -37,10 +73,9 @@ class Prompt(TextArea):
 
     Args:
         menu: Shows the commands that a "/" may become.
+        choices: Shows file names, paths and what was sent before.
         typing_gap_s: Keys closer together than this are a paste.
     """
-
-    BINDINGS = [Binding("ctrl+underscore", "undo", show=False)]
 
     class Sent(Message):
         """The person wants the text to go out."""
@@ -58,16 +93,28 @@ class Prompt(TextArea):
             self.text = text
             self.cursor = cursor
 
-    def __init__(self, menu: Menu, *, typing_gap_s: float = TYPING_GAP_S) -> None:
+    class Failed(Message):
+        """What the person wanted could not be done."""
+
+        def __init__(self, problem: EnvironmentFailure) -> None:
+            super().__init__()
+            self.problem = problem
+
+    def __init__(self, menu: Menu, choices: Choices, *, typing_gap_s: float = TYPING_GAP_S) -> None:
         super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, placeholder="Ask for work, or type / for commands")
         self.offers: tuple[Offer, ...] = ()
-        self._menu = menu
+        self._menu, self._choices = menu, choices
         self._typing_gap_s = typing_gap_s
         self._last_key_s = float("-inf")
         self._folded: dict[str, str] = {}
+        self._kills = KillRing()
+        self._yanked: tuple[Location, Location] | None = None
+        self._desk: DeskPort | None = None
+        self._fetch_history: FetchHistory | None = None
         self._sent: list[str] = []
         self._recalled: int | None = None
         self._stashed = ""
+        self._searched_from: str | None = None  # what stood here when the history was opened
         self._told = ""
 
     @property
@@ -78,6 +125,10 @@ class Prompt(TextArea):
     def full_text(self) -> str:
         """What would be sent: the text with folded pastes in full."""
         return self._unfold(self.text)
+
+    def equip(self, desk: DeskPort | None, fetch_history: FetchHistory) -> None:
+        """From now on there are file names and an editor, and what was sent before, oldest first, when somebody wants it."""
+        self._desk, self._fetch_history = desk, fetch_history
 
     def put(self, text: str, cursor: int | None = None) -> None:
         """Replace everything by `text`, the cursor at `cursor` characters or at the end."""
@@ -108,10 +159,25 @@ class Prompt(TextArea):
         self._told = ""  # the stored draft is emptied by whoever stores the message, after that: a kill in between loses neither
         self.put("")
         self._menu.offer(())
+        self._choices.close()
         self.post_message(self.Sent(text, mode))
+
+    def leave_aside(self) -> bool:
+        """Close the list of choices; False when there was none. What stood here before a search of the history comes back."""
+        before, self._searched_from = self._searched_from, None
+        if before is not None:
+            self.put(before)
+        return self._choices.close() or before is not None
+
+    # --------------------------------------------------------------------------------------------------------------- keys
 
     async def _on_key(self, event: events.Key) -> None:
         gap_s, self._last_key_s = event.time - self._last_key_s, event.time
+        action = _SHELL_KEYS.get(event.key)
+        if action not in _KILLS:
+            self._kills.other_key()
+        if action not in {"yank", "rotate_yank"}:
+            self._yanked = None
         handled = True
         match event.key:
             case "enter" if not is_burst(gap_s, limit_s=self._typing_gap_s):
@@ -119,8 +185,9 @@ class Prompt(TextArea):
             case "enter" | "shift+enter" | "ctrl+j":
                 self._insert("\n")
             case "tab":
-                if self._menu.chosen is not None:
-                    self.put(f"/{self._menu.chosen.name} ")
+                self._tab()
+            case _ if action is not None:
+                await self.run_action(action)
             case _:
                 handled = False
         if handled:
@@ -136,47 +203,193 @@ class Prompt(TextArea):
             self._insert(self._fold(safe_input(event.text)))
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Tell what stands here now, and offer commands."""
+        """Tell what stands here now, and offer what it may become."""
         event.stop()
-        self._menu.offer(completions(self.text, self.offers))
-        if self.text != self._told:
-            self._told = self.text
+        text = self.text
+        self._menu.offer(completions(text, self.offers) if self._searched_from is None else ())
+        self._offer_around()
+        if text != self._told and self._searched_from is None:
+            self._told = text
             cursor = self._lines.get_index_from_location(self.cursor_location)
-            self.post_message(self.DraftChanged(self.full_text, len(self._unfold(self.text[:cursor]))))
+            self.post_message(self.DraftChanged(self.full_text, len(self._unfold(text[:cursor]))))
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Up; on the first line to what was sent before."""
-        if self._menu.chosen is not None:
+        if self._choices.chosen is not None:
+            self._choices.move(-1)
+        elif self._menu.chosen is not None:
             self._menu.move(-1)
-        elif not select and self.navigator.is_first_wrapped_line(self.cursor_location) and self._sent:
-            self._recall(-1)
+        elif not select and self.navigator.is_first_wrapped_line(self.cursor_location) and (self._sent or self._fetch_history is not None):
+            self._with_history(lambda: self._recall(-1))
         else:
             super().action_cursor_up(select)
 
     def action_cursor_down(self, select: bool = False) -> None:
         """Down; on the last line back towards what was being typed."""
-        if self._menu.chosen is not None:
+        if self._choices.chosen is not None:
+            self._choices.move(1)
+        elif self._menu.chosen is not None:
             self._menu.move(1)
         elif not select and self.navigator.is_last_wrapped_line(self.cursor_location) and self._recalled is not None:
             self._recall(1)
         else:
             super().action_cursor_down(select)
 
-    def action_delete_left(self) -> None:
-        """Backspace; a folded paste goes as a whole."""
-        index = self._lines.get_index_from_location(self.cursor_location)
-        before = self.text[:index]
-        for marker in self._folded:
-            if before.endswith(marker) and self.selection.is_empty:
-                self.delete(self._lines.get_location_from_index(index - len(marker)), self.cursor_location)
-                return
-        super().action_delete_left()
+    def action_search_history(self) -> None:
+        """Ctrl+R: choose from what was sent before; what is typed narrows it down. Again: the next older one."""
+        if self._searched_from is not None:
+            self._choices.move(1)
+            return
+        self._searched_from = self.full_text
+        self._with_history(self._offer_around)
+
+    def action_edit_elsewhere(self) -> None:
+        """Ctrl+G: write the text in an editor; the app waits."""
+        if self._desk is None or self.read_only:
+            return
+        try:
+            with self.app.suspend():
+                text = self._desk.edit(self.full_text)
+        except EnvironmentFailure as problem:
+            self.post_message(self.Failed(problem))
+        else:
+            self.put(text)
+        self.app.refresh(layout=True)
+
+    def action_repaint(self) -> None:
+        """Ctrl+L: draw the whole screen anew, after another program wrote on it."""
+        self.app.refresh(repaint=True, layout=True)
+
+    # ------------------------------------------------------------------------------------------------- killing and yanking
+
+    def action_kill_word_left(self) -> None:
+        """Ctrl+W."""
+        self._kill(self.action_delete_word_left, "left")
+
+    def action_kill_word_right(self) -> None:
+        """Alt+D."""
+        self._kill(self.action_delete_word_right, "right")
+
+    def action_kill_line_left(self) -> None:
+        """Ctrl+U."""
+        self._kill(self.action_delete_to_start_of_line, "left")
+
+    def action_kill_line_right(self) -> None:
+        """Ctrl+K."""
+        self._kill(self.action_delete_to_end_of_line_or_delete_line, "right")
+
+    def action_yank(self) -> None:
+        """Ctrl+Y: bring back what was killed last."""
+        self._yank(self._kills.yank(), *self.selection)
+
+    def action_rotate_yank(self) -> None:
+        """Alt+Y, right after Ctrl+Y: the kill before that one instead."""
+        if self._yanked is not None:
+            self._yank(self._kills.rotate(), *self._yanked)
+
+    def edit(self, edit: Edit) -> EditResult:
+        """Change the text; a folded paste is changed as a whole or not at all."""
+        if self._folded:
+            edit.from_location, edit.to_location = self._around_folds(edit.from_location, edit.to_location)
+        return super().edit(edit)
+
+    def _kill(self, delete: Callable[[], None], side: Literal["left", "right"]) -> None:
+        before, at = self.text, self._lines.get_index_from_location(self.cursor_location)
+        delete()
+        after = self._lines.get_index_from_location(self.cursor_location)
+        start = min(at, after)
+        self._kills.kill(before[start : start + len(before) - len(self.text)], side)
+
+    def _yank(self, text: str, start: Location, end: Location) -> None:
+        result = self._replace_via_keyboard(text, start, end) if text and not self.read_only else None
+        if result is not None:
+            self.move_cursor(result.end_location)
+            self._yanked = (min(start, end), result.end_location)
+
+    def _around_folds(self, one: Location, other: Location) -> tuple[Location, Location]:
+        """The range, widened so that it holds a folded paste whole or not at all."""
+        first, last = sorted((self._lines.get_index_from_location(one), self._lines.get_index_from_location(other)))
+        is_insertion = first == last
+        for found in self._markers(self.text):
+            if is_insertion and found.start() < first < found.end():
+                first = last = found.end()
+            elif not is_insertion and found.start() < last and first < found.end():
+                first, last = min(first, found.start()), max(last, found.end())
+        return self._lines.get_location_from_index(first), self._lines.get_location_from_index(last)
+
+    # ------------------------------------------------------------------------------------------------------------- choices
 
     def _enter(self) -> None:
+        if self._choices.chosen is not None:
+            self._take()
+            return
         chosen = self._menu.chosen
         if chosen is not None and self.text.strip() != f"/{chosen.name}":
             self.put(f"/{chosen.name}")
         self.send("steer")
+
+    def _tab(self) -> None:
+        if self._choices.chosen is not None:
+            self._take()
+        elif self._menu.chosen is not None:
+            self.put(f"/{self._menu.chosen.name} ")
+        elif self._desk is not None and (token := tokens.path(self._before)).text:
+            self.run_worker(self._complete(self._desk, token), group="choices", exclusive=True)
+
+    @property
+    def _before(self) -> str:
+        """The text ahead of the cursor."""
+        return self.text[: self._lines.get_index_from_location(self.cursor_location)]
+
+    def _offer_around(self) -> None:
+        """Offer what fits at the cursor, or nothing."""
+        if self._searched_from is not None:
+            found = tokens.history_matches(self._sent, self.text)
+            self._choices.offer("Sent before", [Choice(text) for text in found[:_OFFERED]])
+            return
+        token = tokens.mention(self._before) if self._desk is not None else None
+        if token is None or self._desk is None:
+            self._choices.close()
+        else:
+            self.run_worker(self._find(self._desk, token), group="choices", exclusive=True)
+
+    async def _find(self, desk: DeskPort, token: tokens.Token) -> None:
+        names = await asyncio.to_thread(desk.find, token.text, limit=_OFFERED)
+        if tokens.mention(self._before) == token:  # else more was typed meanwhile
+            self._choices.offer("Files", [Choice(name) for name in names])
+
+    async def _complete(self, desk: DeskPort, token: tokens.Token) -> None:
+        names = list(await asyncio.to_thread(desk.complete, token.text, limit=_OFFERED))
+        if tokens.path(self._before) != token or not names:
+            return
+        shared = tokens.common(names)
+        if len(names) == 1 or len(shared) > len(token.text):
+            self._replace_token(token, _escaped(shared))
+        if len(names) > 1:
+            self._choices.offer("Paths", [Choice(name) for name in names])
+
+    def _take(self) -> None:
+        chosen, before = self._choices.chosen, self._before
+        is_history, self._searched_from = self._searched_from is not None, None
+        mention = tokens.mention(before)
+        self._choices.close()
+        if chosen is None:
+            return
+        if is_history:
+            self.put(chosen.text)
+        elif mention is not None:
+            self._replace_token(mention, tokens.mention_text(chosen.text) + ("" if chosen.text.endswith("/") else " "))
+        else:
+            self._replace_token(tokens.path(before), _escaped(chosen.text))
+
+    def _replace_token(self, token: tokens.Token, text: str) -> None:
+        text = safe_input(text)
+        start = self._lines.get_location_from_index(token.start)
+        result = self._replace_via_keyboard(text, start, self.cursor_location) if not self.read_only else None
+        if result is not None:
+            self.move_cursor(result.end_location)
+
+    # ------------------------------------------------------------------------------------------------ history, long pastes
 
     def _insert(self, text: str) -> None:
         if text and not self.read_only:
@@ -184,7 +397,23 @@ class Prompt(TextArea):
             if result is not None:
                 self.move_cursor(result.end_location)
 
+    def _with_history(self, then: Callable[[], None]) -> None:
+        """Do `then` once what other chats were asked is known."""
+        if self._fetch_history is None:
+            then()
+            return
+        fetch, self._fetch_history = self._fetch_history, None
+
+        async def run() -> None:
+            older = [text for text in dict.fromkeys(await fetch()) if text not in self._sent]
+            self._sent = [*older, *self._sent][-_HISTORY:]
+            then()
+
+        self.run_worker(run())
+
     def _recall(self, step: int) -> None:
+        if not self._sent:
+            return
         if self._recalled is None:
             self._stashed, self._recalled = self.full_text, len(self._sent)
         self._recalled = max(0, self._recalled + step)
@@ -203,7 +432,13 @@ class Prompt(TextArea):
         self._folded[marker] = text
         return marker
 
+    def _markers(self, text: str) -> list[re.Match[str]]:
+        return list(re.finditer("|".join(map(re.escape, self._folded)), text)) if self._folded else []
+
     def _unfold(self, text: str) -> str:
-        for marker, folded in self._folded.items():
-            text = text.replace(marker, folded)
-        return text
+        """In one pass: what was pasted is not looked into for markers."""
+        return re.sub("|".join(map(re.escape, self._folded)), lambda found: self._folded[found[0]], text) if self._folded else text
+
+
+def _escaped(path: str) -> str:
+    return re.sub(r"([\s\\\"'`()<>|;&])", r"\\\1", path)

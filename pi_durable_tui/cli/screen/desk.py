@@ -1,0 +1,31 @@
+"""What the composer needs of this machine: implements `tui.desk.DeskPort`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pi_durable_tui.cli.screen.editor import edit
+from pi_durable_tui.cli.screen.files import FileNames
+from pi_durable_tui.clock import Clock
+
+
+class Desk:
+    """See the module.
+
+    Args:
+        directory: Where file names are looked for.
+        environ: Names the editor, which gets all of it.
+    """
+
+    def __init__(self, directory: str, clock: Clock, environ: Mapping[str, str]) -> None:
+        self._names = FileNames(directory, clock)
+        self._environ = environ
+
+    def find(self, query: str, *, limit: int) -> Sequence[str]:
+        return self._names.find(query, limit=limit)
+
+    def complete(self, typed: str, *, limit: int) -> Sequence[str]:
+        return self._names.complete(typed, limit=limit)
+
+    def edit(self, text: str) -> str:
+        return edit(text, self._environ)
