@@ -148,6 +148,8 @@ class _Start:
         opened = self._opened = await open_wished(self._setup, self._wish)
         problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
         told = (*problem, *app_remarks(opened.workspace, opened.loaded))
+        if (app := self.app) is not None:
+            opened.workspace.listen(lambda text: app.call_later(app.tell, "warn", text))
 
         async def resume() -> None:
             await opened.harness.resume()

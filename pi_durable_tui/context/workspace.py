@@ -7,7 +7,7 @@ The files are looked at when it is made, and again whenever one of them has anot
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,6 +72,7 @@ class Workspace:
         self.commands = Catalogue((), ())
         self.settings = ProjectSettings()
         self._stamps: dict[Path, files.Stamp | None] = {}
+        self._tell: Callable[[str], object] = lambda _text: None
         self.look()
 
     # -------------------------------------------------------------------------------------------------------------- files
@@ -97,7 +98,9 @@ class Workspace:
             return {}, (f"{error.message} {error.hint}",)
 
     def _take(self, found: Found, decisions: Mapping[str, Decision], problem: tuple[str, ...]) -> None:
+        known = {(each.item.shown, each.item.digest) for each in self.judged}
         self.judged = judge((item for item in found.items if item.is_projects), decisions, self._trusting)
+        waiting = [each.item.shown for each in self.undecided if (each.item.shown, each.item.digest) not in known]
         in_use = {item.shown: item for item in self.items if item.is_projects}
         counting: list[Item] = [item for item in found.items if not item.is_projects]
         for each in self.judged:
@@ -109,6 +112,12 @@ class Workspace:
         self.commands = catalogue(self.items)
         self.settings, left_out = read_settings(self.items)
         self.warnings = (*problem, *found.warnings, *self.commands.warnings, *left_out)
+        if waiting:
+            self._tell(f"New or changed, and not used before you say so: {', '.join(waiting)}. /trust shows it.")
+
+    def listen(self, tell: Callable[[str], object]) -> None:
+        """From now on hear, once for each change, that a file of the project waits for a decision."""
+        self._tell = tell
 
     # -------------------------------------------------------------------------------------------------------------- trust
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from rich.cells import chop_cells
 from rich.text import Text
 
 from pi_durable_tui.tui.palette import Palette
@@ -48,22 +49,27 @@ class TrustQuestion:
     parts: tuple[TrustPart, ...]
 
 
-def question_text(question: TrustQuestion, palette: Palette) -> Text:
-    """The list of what would be loaded, then what is in each file, behind a bar that no content can get across (rule SA-3)."""
+def question_text(question: TrustQuestion, palette: Palette, *, width: int) -> Text:
+    """The list of what would be loaded, then what is in each file, behind a bar that no content can get across (rule SA-3).
+
+    Args:
+        width: Cells of a line. Contents are cut into pieces that fit, so that each has its bar.
+    """
     text = Text()
     text.append("These files of the project would be used:\n", palette.style(palette.text))
-    width = max((len(safe_line(part.name)) for part in question.parts), default=0)
+    longest = max((len(safe_line(part.name)) for part in question.parts), default=0)
     for part in question.parts:
         tone = palette.warn if part.kind == "extension" else palette.muted
-        text.append(f"  {safe_line(part.name):<{width}}  ", palette.style(palette.accent, bold=True))
+        text.append(f"  {safe_line(part.name):<{longest}}  ", palette.style(palette.accent, bold=True))
         text.append(KINDS.get(part.kind, ""), palette.style(tone))
         text.append(f" · {STANDINGS[part.standing]}\n", palette.style(palette.muted))
     text.append("Untrusted files are only data: you can still read and edit them.\n", palette.style(palette.muted))
     for part in question.parts:
         text.append(f"\n{safe_line(part.name)}\n", palette.style(palette.text, bold=True))
         for line in part.lines[:LINES]:
-            text.append("│ ", palette.style(palette.muted))
-            text.append(f"{safe_line(safe_text(line))}\n", palette.style(_tone(part, line, palette)))
+            for piece in chop_cells(safe_text(line).expandtabs(4).replace("\n", " "), max(8, width - 2)) or [""]:
+                text.append("│ ", palette.style(palette.muted))
+                text.append(f"{piece}\n", palette.style(_tone(part, line, palette)))
         if len(part.lines) > LINES:
             text.append(f"│ … {len(part.lines) - LINES} more lines are in the file\n", palette.style(palette.muted))
     text.rstrip()

@@ -203,3 +203,16 @@ def test_wrong_settings_of_a_project_do_not_stop_the_start(folders: Folders, tex
     folders.put(folders.repo / ".pidurable" / "settings.json", text)
     workspace = folders.workspace()
     assert (workspace.settings, len(workspace.warnings)) == (ProjectSettings(), 1)
+
+
+@pytest.mark.rule("SA-5")
+def test_a_change_while_running_is_told_once(folders: Folders):
+    fill(folders)
+    workspace = folders.workspace(trusting="decided")
+    workspace.decide(workspace.judged, is_trusted=True)
+    told: list[str] = []
+    workspace.listen(told.append)
+    for text in ("one", "one", "two!"):
+        folders.put(folders.repo / "AGENTS.md", text)
+        workspace.sections(Agent())
+    assert told == ["New or changed, and not used before you say so: AGENTS.md. /trust shows it."] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 from textual.events import Paste
@@ -16,7 +17,7 @@ from pi_durable_tui.tui.app import PidurableApp
 from pi_durable_tui.tui.bridge import Opened
 from pi_durable_tui.tui.palette import DARK, Palette
 from pi_durable_tui.tui.status import Place
-from tests.support.tui_conversation import FakeConversation, FakeHarness, HarnessThread, opened
+from tests.support.tui_conversation import FakeConversation, FakeHarness, FakeWorkspace, HarnessThread, opened
 from tests.support.tui_views import START_MS, view
 
 PLACE = Place(directory="~/code/shop", branch="main")
@@ -34,6 +35,7 @@ class Rig:
         typing_gap_s: float = 0.0,
         refuse: PidurableError | None = None,
         others: Sequence[ConversationView] = (),
+        workspace: FakeWorkspace | None = None,
         **options: Any,
     ):
         self.clock = ManualClock(START_MS + 4_000)
@@ -41,6 +43,8 @@ class Rig:
         self.conversation: FakeConversation = self.thread.call(FakeConversation, first)
         self.following: FakeConversation = self.thread.call(FakeConversation, view(conversation_id=2))
         self.opened = opened(self.thread, self.conversation, self.following, *(self.thread.call(FakeConversation, other) for other in others), seam=seam)
+        if workspace is not None:
+            self.opened = replace(self.opened, workspace=replace(workspace, asked=self.conversation.asked))
         self._refuse = refuse
         self.app = PidurableApp(self._start, clock=self.clock, place=PLACE, palette=palette, typing_gap_s=typing_gap_s, **options)
         self.pilot: Pilot[None]

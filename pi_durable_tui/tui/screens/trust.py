@@ -15,6 +15,8 @@ from pi_durable_tui.tui.trust import TrustQuestion, question_text
 
 PAUSE_S = 0.6
 """A key that comes sooner after the one before, or after the question appeared, was meant for something else."""
+WIDTH, AROUND = 112, 7
+"""The box as the style sheet makes it: its width, and what border, padding and scroll bar take of it."""
 
 
 class TrustScreen(ModalScreen[bool | None]):
@@ -34,12 +36,17 @@ class TrustScreen(ModalScreen[bool | None]):
         with VerticalScroll(id="trust") as box:
             box.border_title = Content(f"Trust {safe_line(self._question.directory, max_cells=60)}?")
             box.border_subtitle = Content("y trusts these files · n does not · Esc decides later")
-            yield Static(question_text(self._question, self._palette), markup=False)
+            yield Static(markup=False)
 
     def on_mount(self, event: events.Mount) -> None:
         """Keys can be meant for this from here on."""
         self._last_key_s = event.time
         self.query_one("#trust").focus()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The contents fit the width."""
+        text = question_text(self._question, self._palette, width=min(WIDTH, event.size.width) - AROUND)
+        self.query_one("#trust Static", Static).update(text)
 
     def on_key(self, event: events.Key) -> None:
         """Only a single key, pressed on purpose, decides."""
