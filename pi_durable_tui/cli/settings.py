@@ -35,6 +35,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "approve": (ApprovalMode, '"ask", "edits", "all" or "plan"'),
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
     "theme": (Theme, '"dark", "light", "ansi" or "system"'),
+    "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "store": (StoreKind, '"sqlite" or "jsonl"'),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
@@ -54,6 +55,7 @@ class UserSettings:
     """What the file says; None: it does not say.
 
     Attributes:
+        on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
     """
 
@@ -61,6 +63,7 @@ class UserSettings:
     approve: ApprovalMode | None = None
     thinking: ThinkingLevel | None = None
     theme: Theme | None = None
+    on_continue: Literal["go", "ask"] = "go"
     restart_limit: float | None = None
     store: StoreKind = "sqlite"
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])

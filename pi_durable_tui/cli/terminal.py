@@ -167,6 +167,7 @@ class _Start:
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
             take_theme=self._take_theme,
+            waits=self._wish.resume and self._setup.settings.on_continue == "ask",
             desk=Desk(str(self._setup.place.directory), self._setup.clock, self._setup.environ),
         )
 

@@ -105,7 +105,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             return
         await self.project.begin(opened)
         self.bridge = Bridge(opened, clock=self.clock, on_sight=self._show, on_switch=self._switched, on_problem=self._tell)
-        self.chat.prompt.equip(opened.desk, self.bridge.prompts)
+        self.chat.equip(opened, self.bridge)
         self.chat.begin(fetch_older=self.bridge.older, seam=opened.seam)
 
     # ------------------------------------------------------------------------------------------------------------ showing

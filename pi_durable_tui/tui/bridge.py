@@ -19,6 +19,7 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.desk import DeskPort
+from pi_durable_tui.tui.doubt import Answer, Doubt, instruction
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
 from pi_durable_tui.tui.ports import ConversationPort, HarnessPort, WorkspacePort
@@ -43,6 +44,7 @@ class Opened:
         resume: Starts the work that is waiting; called once the first view is on the screen; runs on `loop`.
         seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
         notices: What else to say at the start.
+        waits: The work that is waiting goes on only when the person says so.
         desk: File names and an editor; None: neither.
         take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
     """
@@ -56,6 +58,7 @@ class Opened:
     notices: tuple[Notice, ...] = ()
     take_theme: Callable[[ThemeName], Palette] = palette_of
     desk: DeskPort | None = None
+    waits: bool = False
 
 
 class Bridge:
@@ -114,6 +117,18 @@ class Bridge:
         self._submits.add(task)
         task.add_done_callback(self._submits.discard)
         return task
+
+    def resume(self) -> None:
+        """Let the work that is waiting go on; the first time only."""
+        if not self._is_resumed:
+            self._is_resumed = True
+            self._run(self._call(self._opened.resume()))
+
+    def settle_doubt(self, doubt: Doubt, answer: Answer) -> None:
+        """Tell the model what a person says of a call in doubt: a message of theirs, ahead of its next request (rule TU-9)."""
+        text = instruction(doubt, answer)
+        if text:
+            self._run(self._call(self._conversation.submit(text, mode="steer")))
 
     async def prompts(self) -> tuple[str, ...]:
         """What was asked before in the chats of the session, oldest first."""
@@ -242,9 +257,8 @@ class Bridge:
             started_ms = self._clock.monotonic_ms()
             self._on_sight(sight)
             spent_ms = self._clock.monotonic_ms() - started_ms
-            if not self._is_resumed:
-                self._is_resumed = True
-                self._run(self._call(self._opened.resume()))
+            if not self._opened.waits:
+                self.resume()
             # Drawing may take at most a third of the time, so that keys are read in between.
             await self._clock.sleep_ms(max(FRAME_MS, 2 * spent_ms))
 

@@ -31,7 +31,7 @@ KEYS: tuple[Key, ...] = (
     Key(keys="ctrl+r", shown="Ctrl+R", action="", help="search what was sent before, in all chats of the session"),
     Key(keys="tab", shown="Tab", action="", help="complete a path, a command or an @file"),
     Key(keys="ctrl+g", shown="Ctrl+G", action="", help="write the message in your editor"),
-    Key(keys="ctrl+k,ctrl+u,ctrl+w,alt+d", shown="Ctrl+K, U, W, Alt+D", action="", help="kill to the end, the start, a word; Ctrl+Y yanks, Alt+Y the one before"),
+    Key(keys="ctrl+k,ctrl+u,ctrl+w,alt+d", shown="Ctrl+K, U, W, Alt+D", action="", help="kill to the end, the start, a word; Ctrl+Y and Alt+Y yank"),
     Key(keys="ctrl+underscore", shown="Ctrl+_", action="", help="undo"),
     Key(keys="escape", shown="Esc", action="stop", help="stop a subagent, then the run; twice when idle: the tree"),
     Key(keys="ctrl+c", shown="Ctrl+C", action="clear_or_quit", help="clear the line; twice: quit"),

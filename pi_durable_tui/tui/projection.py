@@ -142,6 +142,7 @@ class Projection:
 
     def _live_rows(self, view: ConversationView) -> list[Row]:
         rows = [*self._generation_rows(view.live.generation), *(slot_row(slot) for slot in view.live.tools)]
+        rows += [slot_row(slot, is_own=True) for slot in view.live.commands]
         if view.live.run_failure is not None and not view.is_busy and not _tells_failure(view.entries[-1:]):
             rows.append(failure_row(view.live.run_failure))
         if _is_stopped_unanswered(view):

@@ -6,12 +6,12 @@ Each row holds safe text only (rule SA-1); how it looks is decided in draw/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, TypeGuard
 
 from pi_durable_tui.harness.live import Failure, ToolSlot
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import COMPACTION, RESET, StoredEntry
+from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.colors import Colored, Span, colored
@@ -59,6 +59,7 @@ class ToolRow:
         diff: A unified diff, or ""; `added_lines` and `removed_lines` count the whole change, `is_diff_cut` says that `diff` is not the whole.
         path: The file it is about, or "".
         remarks: What the harness says about the result.
+        is_own: A person ran it, to see what it says.
     """
 
     key: str
@@ -77,6 +78,7 @@ class ToolRow:
     path: str = ""
     exit_code: int | None = None
     remarks: tuple[str, ...] = ()
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,8 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
     entry = stored.entry
     key = f"entry-{entry.id}"
     match entry.message:
+        case _ if entry.kind == COMMAND:
+            return (command_row(key, entry.data or {}),)
         case UserMessage(content=content) if entry.kind == COMPACTION:
             text = content_text(content).strip().removeprefix("<summary>").removesuffix("</summary>")
             return (SummaryRow(key=key, head=_summary_head(entry.data or {}), text=safe_text(text).strip("\n")),)
@@ -229,8 +233,18 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
     )
 
 
-def slot_row(slot: ToolSlot) -> ToolRow:
-    """The row of a call that has no result yet."""
+def command_row(key: str, data: JsonObject) -> ToolRow:
+    """The row of a command that a person ran: its output stands open."""
+    result = ToolResultMessage(
+        tool_call_id="", tool_name=_string(data.get("name")), content=(Text(text=_string(data.get("output"))),), is_error=data.get("isError") is True
+    )
+    row = result_row(key, result, data)
+    remarks = row.remarks if data.get("shown") is True else (*row.remarks, "the model does not see this")
+    return replace(row, is_own=True, remarks=remarks)
+
+
+def slot_row(slot: ToolSlot, *, is_own: bool = False) -> ToolRow:
+    """The row of a call, or of a person's own command, that has no result yet."""
     shown = _output(slot.output[-TAIL_CHARS:])
     return ToolRow(
         key=f"tool-{slot.task_id}",
@@ -238,6 +252,7 @@ def slot_row(slot: ToolSlot) -> ToolRow:
         title=safe_line(slot.title),
         status=slot.status,
         started_at_ms=slot.started_at_ms,
+        is_own=is_own,
         output=shown.text,
         colors=shown.spans,
         dropped_chars=slot.output_dropped_chars + max(0, len(slot.output) - TAIL_CHARS),

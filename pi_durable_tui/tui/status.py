@@ -46,6 +46,8 @@ def activity(sight: Sight, now_ms: int) -> str:
     """What is going on, and for how long; "" when nothing is."""
     view = sight.view
     run, compactions = view.live.run, view.live.compactions
+    if run is None and view.live.commands:
+        return f"Running your command · {age_text(view.live.commands[-1].started_at_ms, now_ms)}"
     if run is None:
         return f"Summarizing what came before · {age_text(compactions[-1].started_at_ms, now_ms)}" if compactions else ""
     if any(compaction.is_blocking for compaction in compactions):

@@ -41,6 +41,8 @@ def what_stops(view: ConversationView, *, stopped_in: Round | None) -> Stop | No
         stopped_in: The round in which Esc stopped a subagent last; None: it never did.
     """
     run = view.live.run
+    if run is None and view.live.commands:
+        return StopRun()
     if run is None:
         compactions = view.live.compactions
         return StopCompaction(compactions[-1].task_id) if compactions else None

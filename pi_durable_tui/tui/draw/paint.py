@@ -27,6 +27,7 @@ MAX_TEXT_CELLS = 116
 _FOLDED_DIFF_LINES = 14
 _FOLDED_FAILURE_LINES = 8
 _TAIL_LINES = 5
+_OWN_LINES = 24
 _UNFOLDED_LINES = 400
 _TOLD_MS = 100  # a duration below this says nothing to a person
 
@@ -63,7 +64,7 @@ def estimate_lines(row: Row, width: int) -> int:
 
 def is_one_line(row: Row, *, unfolded: bool) -> bool:
     """Whether a row is a tool that takes one line only."""
-    if not isinstance(row, ToolRow) or unfolded or row.diff or (row.remarks and row.status != "done"):
+    if not isinstance(row, ToolRow) or unfolded or row.diff or row.is_own or (row.remarks and row.status != "done"):
         return False
     return row.status == "done" or not row.output
 
@@ -142,7 +143,7 @@ class Painter:
         if row.diff:
             result += self._diff(row, unfolded=unfolded)
         result += self._tool_output(row, unfolded=unfolded)
-        if row.status in ("failed", "interrupted", "stopped") or unfolded:
+        if row.status in ("failed", "interrupted", "stopped") or unfolded or row.is_own:
             tone = self.palette.warn if row.status != "failed" else self.palette.bad
             result += [
                 Text.assemble((" " * 4, ours()), self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks
@@ -154,9 +155,8 @@ class Painter:
         colors = {"done": palette.good, "failed": palette.bad, "interrupted": palette.warn, "stopped": palette.warn, "asking": palette.warn}
         color = colors.get(row.status, palette.accent)
         facts = Text(" · ".join(_facts(row, now_ms)), palette.style(palette.muted if row.status != "failed" else palette.bad), end="")
-        head = Text.assemble(
-            (f"{_STATUS_MARKS[row.status]} ", ours(palette.style(color, bold=True))), (row.name, palette.style(palette.text, bold=True)), end=""
-        )
+        mark = (f"{_STATUS_MARKS[row.status]} ", ours(palette.style(color, bold=True)))
+        head = Text.assemble(mark, ("$" if row.is_own else row.name, palette.style(palette.text, bold=True)), end="")
         title = row.title.removeprefix(f"{row.name} ").strip()
         room = min(self.width, MAX_TEXT_CELLS) - MARGIN_CELLS - head.cell_len - facts.cell_len - 4
         head.append("  ")
@@ -176,10 +176,10 @@ class Painter:
 
     def _tool_output(self, row: ToolRow, *, unfolded: bool) -> list[Text]:
         is_over = row.status in ("done", "failed", "interrupted", "stopped")
-        if not row.output or (row.status == "done" and not unfolded) or (row.diff and not unfolded and row.status == "done"):
+        if not row.output or (row.status == "done" and not unfolded and not row.is_own):
             return []
         count = row.output.count("\n") + 1
-        limit = _UNFOLDED_LINES if unfolded else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
+        limit = _UNFOLDED_LINES if unfolded else _OWN_LINES if row.is_own else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
         hidden = max(0, count - limit)
         result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
         bar, style = ours(self.palette.style(self.palette.faint)), self.palette.style(self.palette.muted)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
+from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.timer import Timer
@@ -19,7 +20,8 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui import status
 from pi_durable_tui.tui.actions.escape import Round, Stop, StopSubagent, hint, what_stops
-from pi_durable_tui.tui.bridge import OLDER_ENTRIES
+from pi_durable_tui.tui.bridge import OLDER_ENTRIES, Bridge, Opened
+from pi_durable_tui.tui.doubt import doubts
 from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Projection
@@ -27,6 +29,7 @@ from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
 from pi_durable_tui.tui.widgets.banner import Banner
 from pi_durable_tui.tui.widgets.choices import Choices
+from pi_durable_tui.tui.widgets.doubt_card import DoubtCard
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
@@ -63,6 +66,8 @@ class ChatScreen(Screen[None]):
         self.prompt = Prompt(self._menu, self._choices, typing_gap_s=typing_gap_s)
         self.tasks = TaskPanel(palette)
         self.search = Search(palette)
+        self.doubts = DoubtCard(palette, clock.monotonic_ms, self._focus_home)
+        self._opened_seq: int | None = None
         self._activity, self._queue, self._footer = Activity(palette), Queue(palette), Footer(palette)
         self._subagents, self._banner = Subagents(palette), Banner(palette)
         self._stopped_in: Round | None = None
@@ -74,7 +79,7 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield from (self.tasks, self.transcript, self._subagents, self._activity, self._queue)
-        yield from (self.question, self.search, self._menu, self._choices, self.prompt, self._banner, self._footer)
+        yield from (self.question, self.doubts, self.search, self._menu, self._choices, self.prompt, self._banner, self._footer)
 
     @property
     def view(self) -> ConversationView | None:
@@ -103,11 +108,13 @@ class ChatScreen(Screen[None]):
             seam: What happened before this opening (rule TU-9); "" for nothing.
         """
         self._projection, self._fetch, self._has_all = Projection(seam=seam), fetch_older, False
-        self.sight = None
-        self.transcript.clear()
+        self.sight = self._opened_seq = None
+        self.doubts.begin()
 
     def show(self, sight: Sight) -> None:
         """Draw what is to be seen; sights come in the order of their commits."""
+        if self.sight is None:  # until now the conversation that was left stood here: nothing flashes in between
+            self.transcript.clear()
         self.sight, view, now_ms = sight, sight.view, self._clock.now_ms()
         self.transcript.show_rows(self._projection.apply(view), now_ms=now_ms)
         self._queue.show_rows(queued_rows(view))
@@ -116,6 +123,8 @@ class ChatScreen(Screen[None]):
         if self.prompt.display == self.is_look:
             self.prompt.display = not self.is_look
             self._focus_home()
+        self._opened_seq = view.seq if self._opened_seq is None else self._opened_seq
+        self.doubts.show_doubts(() if self.is_look else doubts(view, self._opened_seq), has_work=bool(view.tasks))
         asking = _asking(sight)
         had_question = self.question.question_id is not None
         self.question.ask(asking[0][0] if asking else None, others=max(0, len(asking) - 1), asker=asking[0][1] if asking else "")
@@ -144,7 +153,18 @@ class ChatScreen(Screen[None]):
     def set_palette(self, palette: Palette) -> None:
         """Draw everything in other colours."""
         self.transcript.set_palette(palette)
-        for widget in (self._menu, self._activity, self._queue, self._footer, self._subagents, self._banner, self.tasks, self.search, self._choices):
+        for widget in (
+            self._menu,
+            self._activity,
+            self._queue,
+            self._footer,
+            self._subagents,
+            self._banner,
+            self.tasks,
+            self.search,
+            self._choices,
+            self.doubts,
+        ):
             widget.palette = palette
             widget.refresh()
         self.question.set_palette(palette)
@@ -202,11 +222,22 @@ class ChatScreen(Screen[None]):
             self.search.open()
 
     def leave_aside(self) -> bool:
-        """Close the search, the selection or a list of choices; False when there was none of them."""
+        """Close the search, the card about calls in doubt, the selection or a list of choices; False when there was none of them."""
         if self.search.display:
             self.search.close()
             return True
-        return self.transcript.end_selecting() or self.prompt.leave_aside()
+        return self.doubts.put_off() or self.transcript.end_selecting() or self.prompt.leave_aside()
+
+    def equip(self, opened: Opened, bridge: Bridge) -> None:
+        """The harness is open: what the composer and the card about calls in doubt need of it."""
+        self.prompt.equip(opened.desk, bridge.prompts)
+        self.doubts.equip(bridge.settle_doubt, bridge.resume, waits=opened.waits)
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed while the card about calls in doubt is there goes into the composer."""
+        if self.doubts.has_focus and self.prompt.display and event.is_printable and event.character is not None:
+            self.prompt.focus()
+            self.prompt.insert(event.character)
 
     def on_prompt_failed(self, message: Prompt.Failed) -> None:
         """The editor could not be used."""
@@ -261,6 +292,8 @@ class ChatScreen(Screen[None]):
         """Keys go to the question while one is asked, else to the composer, else nowhere."""
         if self.question.question_id is not None:
             self.question.focus()
+        elif self.doubts.display:
+            self.doubts.focus()
         elif self.prompt.display:
             self.prompt.focus()
         else:

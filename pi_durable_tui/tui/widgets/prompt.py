@@ -275,8 +275,8 @@ class Prompt(TextArea):
         self._kill(self.action_delete_to_start_of_line, "left")
 
     def action_kill_line_right(self) -> None:
-        """Ctrl+K."""
-        self._kill(self.action_delete_to_end_of_line_or_delete_line, "right")
+        """Ctrl+K; at the end of a line it joins the next one."""
+        self._kill(self.action_delete_right if self.cursor_at_end_of_line else self.action_delete_to_end_of_line, "right")
 
     def action_yank(self) -> None:
         """Ctrl+Y: bring back what was killed last."""
