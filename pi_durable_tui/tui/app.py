@@ -112,12 +112,12 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def _show(self, sight: Sight) -> None:
         is_first = self.chat.sight is None
-        self.chat.show(sight)
         model = sight.view.agent.model
+        self.chat.window_tokens = self._windows.get(model or "")
+        self.chat.show(sight)
         if model and sight.view.usage.context_tokens and model not in self._windows:
             self._windows[model] = None
             self.run_worker(self._find_window(model))
-        self.chat.window_tokens = self._windows.get(model or "")
         if is_first and sight.view.conversation.owner is None:
             self._outbox.greet(sight.view)
 
@@ -129,7 +129,9 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     async def _find_window(self, model: str) -> None:
         if self.bridge is not None:
-            self._windows[model] = self.chat.window_tokens = await self.bridge.ask(lambda harness: harness.overview.window_tokens(model))
+            self._windows[model] = await self.bridge.ask(lambda harness: harness.overview.window_tokens(model))
+            if self.chat.sight is not None:
+                self._show(self.chat.sight)
 
     def _tell(self, problem: PidurableError) -> None:
         self.tell("bad", f"{problem.message} {problem.hint}".strip())
@@ -150,9 +152,8 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
     async def take_theme(self, theme: ThemeName) -> None:
         """Other colours, now and for the next start."""
         if self._opened is not None:
-            palette = await asyncio.to_thread(self._opened.take_theme, theme)
-            self._put_on(palette)
-            self.chat.set_palette(palette)
+            self._put_on(await asyncio.to_thread(self._opened.take_theme, theme))
+            self.chat.set_palette(self.palette)
 
     # ------------------------------------------------------------------------------------------------ what widgets ask for
 
@@ -190,8 +191,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def on_task_panel_look_wanted(self, message: TaskPanel.LookWanted) -> None:
         """The conversation that a node owns, or works in."""
-        owned = message.node.conversations
-        self.moves.look(owned[0] if owned else message.node.conversation_id)
+        self.moves.look((*message.node.conversations, message.node.conversation_id)[0])
 
     async def leave(self, return_code: int = 0) -> None:
         """Leave, once what was sent and typed is stored."""

@@ -75,6 +75,12 @@ class Whole:
                 return shown
         raise AssertionError(f"{words!r} {'stayed' if gone else 'did not appear'}:\n{shown}")
 
+    async def view(self) -> ConversationView:
+        """What is shown, once it is."""
+        while self.app.view is None:
+            await self.step()
+        return self.app.view
+
     async def say(self, text: str) -> None:
         """Type a line and send it."""
         self.app.chat.prompt.post_message(Paste(text))

@@ -36,7 +36,7 @@ class ForkPoint:
 def fork_points(entries: Sequence[StoredEntry]) -> tuple[ForkPoint, ...]:
     """The turns of a transcript, oldest first. `entries`: ids growing."""
     starts = [index for index, stored in enumerate(entries) if isinstance(stored.entry.message, UserMessage) and stored.entry.kind != COMPACTION]
-    ends = [*starts[1:], len(entries)]
+    ends = [*starts[1:], len(entries)][: len(starts)]
     return tuple(_point(entries[start:end]) for start, end in zip(starts, ends, strict=True))
 
 
