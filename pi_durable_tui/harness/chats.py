@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.live import AGENT, DRAFT, Agent, Draft
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json
@@ -12,6 +13,7 @@ from pi_durable_tui.records.document import Address
 from pi_durable_tui.records.entry import USER, StoredEntry
 from pi_durable_tui.records.messages import Text, UserMessage
 from pi_durable_tui.session.session import Session
+from pi_durable_tui.session.transaction import Transaction
 
 TITLE_CHARS = 80
 
@@ -72,6 +74,22 @@ async def prompts(session: Session, *, limit: int) -> tuple[str, ...]:
 async def branches(session: Session) -> tuple[Branch, ...]:
     """All conversations by id: chats, their forks, and the subagents below them."""
     return tuple([await _branch(session, conversation) for conversation in await _conversations(session)])
+
+
+async def rename(session: Session, conversation_id: int, title: str) -> None:
+    """The chat is listed under `title`; "": under the words it began with.
+
+    Raises:
+        NotFound: There is no such conversation. Nothing was written.
+    """
+
+    async def write(transaction: Transaction) -> None:
+        if await transaction.conversation(conversation_id) is None:
+            raise NotFound(f"conversation {conversation_id}", where=session.storage.name)
+        draft = await transaction.document(AGENT, conversation_id)
+        draft.value["title"] = title
+
+    await session.commit(write)
 
 
 async def _conversations(session: Session) -> list[Conversation]:

@@ -66,6 +66,15 @@ async def convert(source: Path, source_kind: StoreKind, target: Path, target_kin
             lock.release()
 
 
+async def copy_store(source: Path, target: Path, kind: StoreKind, *, clock: Clock) -> None:
+    """A verified copy of the store, of the same kind, stands at `target`; others may write the source meanwhile.
+
+    Raises:
+        NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure, OSError: No copy was made.
+    """
+    await _write(await _read(kind, source, clock), kind, target, clock, RealFiles())
+
+
 async def _write(whole: Dump, kind: StoreKind, target: Path, clock: Clock, files: FileOps) -> None:
     beside = target.with_name(target.name + ".new")
     _discard(beside, files)

@@ -13,7 +13,7 @@ from pi_durable_tui.cli.inspect import as_text
 from pi_durable_tui.cli.log import entry_text, running_text
 from pi_durable_tui.cli.paths import Place, prepare
 from pi_durable_tui.cli.seam import seam_text
-from pi_durable_tui.cli.sessions import table
+from pi_durable_tui.cli.sessions.listing import table
 from pi_durable_tui.cli.settings import UserSettings
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy

@@ -16,7 +16,8 @@ from pi_durable_tui.errors import ConfigError, InternalError, ModelError, Sessio
 from tests.support.cli_runs import Desk
 
 COMMANDS = ("chat", "demo", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch")
-PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), ["sessions", "convert"])
+SESSIONS = ("list", "show", "path", "rename", "delete", "prune", "backup", "convert")
+PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), *(["sessions", name] for name in SESSIONS))
 SCREEN = (80, 24)
 
 

@@ -12,3 +12,5 @@ Cwd = Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Work in D
 Debug = Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")]
 Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 ChatId = Annotated[str | None, typer.Argument(metavar="[ID]", help="A chat as `pidurable sessions` names it; without: the one --continue takes.")]
+SomeChat = Annotated[str, typer.Argument(metavar="ID", help="A chat as `pidurable sessions` names it.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]

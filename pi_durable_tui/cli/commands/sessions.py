@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import HELP_NAMES, Cwd, Debug, Json
+from pi_durable_tui.cli.commands.options import HELP_NAMES, ChatId, Cwd, Debug, Json, SomeChat, Yes
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, context_settings=HELP_NAMES)
 
@@ -24,7 +24,7 @@ class Store(StrEnum):
 @app.callback(short_help="list, rename, delete, backup", epilog="Example:  pidurable sessions --json")
 def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """List the chats of this directory."""
-    from pi_durable_tui.cli.sessions import list_sessions
+    from pi_durable_tui.cli.sessions.listing import list_sessions
 
     del debug
     return list_sessions(cwd=cwd, as_json=as_json) if context.invoked_subcommand is None else 0
@@ -38,7 +38,78 @@ def convert(
     debug: Debug = False,
 ) -> int:
     """Turn a session's store into the other kind; the old one is kept."""
-    from pi_durable_tui.cli.sessions import convert_session
+    from pi_durable_tui.cli.sessions.listing import convert_session
 
     del debug
     return convert_session(number, to.value, cwd=cwd)
+
+
+@app.command("list", epilog="Example:  pidurable sessions list --json")
+def list_(as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
+    """List the chats of this directory."""
+    from pi_durable_tui.cli.sessions.listing import list_sessions
+
+    del debug
+    return list_sessions(cwd=cwd, as_json=as_json)
+
+
+@app.command(epilog="Example:  pidurable sessions show 1.3")
+def show(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Show a chat: its state, model, tokens, file and first words."""
+    from pi_durable_tui.cli.sessions.listing import show_session
+
+    del debug
+    return show_session(chat_id, cwd=cwd, as_json=as_json)
+
+
+@app.command(epilog='Example:  sqlite3 "$(pidurable sessions path)"')
+def path(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Print the file that a chat is in."""
+    from pi_durable_tui.cli.sessions.listing import path_of
+
+    del debug
+    return path_of(chat_id, cwd=cwd)
+
+
+@app.command(epilog='Example:  pidurable sessions rename 1.3 "the slow query"')
+def rename(chat_id: SomeChat, name: Annotated[str, typer.Argument(help="Empty: no name of its own.")], cwd: Cwd = None, debug: Debug = False) -> int:
+    """Give a chat a name."""
+    from pi_durable_tui.cli.sessions.keeping import rename_chat
+
+    del debug
+    return rename_chat(chat_id, name, cwd=cwd)
+
+
+@app.command(epilog="Example:  pidurable sessions delete 1.3")
+def delete(chat_id: SomeChat, yes: Yes = False, cwd: Cwd = None, debug: Debug = False) -> int:
+    """Delete a chat and its subagents' work for good."""
+    from pi_durable_tui.cli.sessions.keeping import delete_chat
+
+    del debug
+    return delete_chat(chat_id, cwd=cwd, yes=yes)
+
+
+@app.command(epilog="Example:  pidurable sessions prune --older-than 30d")
+def prune(
+    older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="Such as 12h, 30d or 4w.")],
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list them.")] = False,
+    cwd: Cwd = None,
+    debug: Debug = False,
+) -> int:
+    """Delete finished chats that are older, for good."""
+    from pi_durable_tui.cli.sessions.keeping import prune as prune_chats
+
+    del debug
+    return prune_chats(older_than, cwd=cwd, yes=yes, dry_run=dry_run)
+
+
+@app.command(epilog="Example:  pidurable sessions backup ~/backups/today")
+def backup(
+    folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A new folder; usable as PIDURABLE_DATA_DIR.")], cwd: Cwd = None, debug: Debug = False
+) -> int:
+    """Copy the sessions of this directory, also while they are written."""
+    from pi_durable_tui.cli.sessions.keeping import backup as back_up
+
+    del debug
+    return back_up(folder, cwd=cwd)

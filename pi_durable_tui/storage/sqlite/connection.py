@@ -29,6 +29,7 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
 
 WAL_HEADER_BYTES = 32
+WAL_MAGICS = frozenset({bytes.fromhex("377f0682"), bytes.fromhex("377f0683")})
 
 SELECT_METADATA = "SELECT next_id, next_seq, schema_version, last_at_ms, hash FROM durable_metadata WHERE singleton = 1"
 INSERT_METADATA = "INSERT INTO durable_metadata (singleton, next_id, next_seq, schema_version, last_at_ms, hash) VALUES (1, ?, ?, ?, ?, ?)"
@@ -76,11 +77,13 @@ def read_mode(path: Path, files: FileOps) -> ReadMode:
     """How a file can be read just now without leaving anything behind.
 
     Returns:
-        unchanging: the WAL is missing or holds nothing, so all is in the file. shared: through the WAL and its index, whether its
+        unchanging: the WAL is missing or holds nothing that counts, so all is in the file. shared: through the WAL and its index, whether its
         writer lives or died. recovering: the index is missing, as after copying a file away from it; reading would have to make one.
     """
-    # A WAL of a header alone is what a kill between its first two writes leaves; SQLite's read-only index cannot cope with it.
-    if (files.size_bytes(_beside(path, "-wal")) or 0) <= WAL_HEADER_BYTES:
+    # A WAL of a header alone is what a kill between its first two writes leaves, and a power cut may have torn that header; SQLite's
+    # read-only index cannot cope with either: it tries for ten seconds and gives up.
+    log = _beside(path, "-wal")
+    if (files.size_bytes(log) or 0) <= WAL_HEADER_BYTES or files.start(log, 4) not in WAL_MAGICS:
         return "unchanging"
     return "recovering" if files.size_bytes(_beside(path, "-shm")) is None else "shared"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import cast
 
 import apsw
@@ -55,6 +56,15 @@ class Sql:
         """The value of a pragma, after setting it when one is given."""
         found = self.rows(f"PRAGMA {name}" if value is None else f"PRAGMA {name} = {value}")
         return found[0][0] if found else None
+
+    def copy_to(self, path: Path) -> None:
+        """The existing, empty file holds what is in this one, as of one commit."""
+        target = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            with target.backup("main", self._connection, "main") as backup:
+                backup.step(-1)
+        finally:
+            target.close()
 
     def leave_log_on_close(self) -> None:
         """Closing does not move the log into the file."""

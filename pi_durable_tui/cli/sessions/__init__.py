@@ -1,0 +1,1 @@
+"""`pidurable sessions`: the chats of a directory and the files they are in."""
