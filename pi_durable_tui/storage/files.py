@@ -4,7 +4,8 @@ Everything made here is private whatever the umask (rule ST-14), and bytes are c
 an error and is cut back (rule ST-18). Calls block; they belong on the writer's thread. Errors of the system pass as OSError: the
 caller knows what they mean for the store.
 
-REMINDER: never read, append or sync a file that SQLite has open in this process: closing the descriptor drops SQLite's locks.
+REMINDER: never read, append or sync a store's file that SQLite has open in this process: closing the descriptor drops SQLite's locks.
+(Its locks lie on the file itself and on the index of its log, not on the log.)
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ class FileOps(Protocol):
 
     def read(self, path: Path) -> bytes:
         """The whole file."""
+        ...
+
+    def start(self, path: Path, size_bytes: int) -> bytes:
+        """The first bytes of a file, fewer when it is shorter; none when there is no file."""
         ...
 
     def sync(self, path: Path) -> None:
@@ -133,6 +138,13 @@ class RealFiles:
 
     def read(self, path: Path) -> bytes:
         return path.read_bytes()
+
+    def start(self, path: Path, size_bytes: int) -> bytes:
+        try:
+            with path.open("rb") as file:
+                return file.read(size_bytes)
+        except FileNotFoundError:
+            return b""
 
     def sync(self, path: Path) -> None:
         _sync(path, os.O_RDONLY)
