@@ -37,7 +37,7 @@ def say(*parts: str | asyncio.Event) -> tuple[Step, ...]:
     return (*(TextDelta(part) if isinstance(part, str) else part for part in parts), USED, Finished("stop"))
 
 
-def call(name: str, **arguments: object) -> tuple[Step, ...]:
+def call(name: str, /, **arguments: object) -> tuple[Step, ...]:
     """A whole answer that calls one tool."""
     return calls((name, dict(arguments)))
 
