@@ -38,12 +38,21 @@ class Compaction:
 
 
 @dataclass(slots=True, kw_only=True)
+class Limits:
+    """What a run may use before it is ended without an answer; None: no limit. A turn is a request that is answered."""
+
+    max_turns: int | None = None
+    max_cost_usd: float | None = None
+
+
+@dataclass(slots=True, kw_only=True)
 class Settings:
     """All of them; mutable, so that a change takes effect at the next use."""
 
     retry: Retry = field(default_factory=Retry)
     progress: Progress = field(default_factory=Progress)
     compaction: Compaction = field(default_factory=Compaction)
+    limits: Limits = field(default_factory=Limits)
     restart_limit: float = 5  # infinity: unlimited
     tool_execution: Literal["parallel", "sequential"] = "parallel"
     steering_mode: Literal["one-at-a-time", "all"] = "one-at-a-time"

@@ -15,6 +15,7 @@ from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request,
 from pi_durable_tui.harness.generation.context import derive
 from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
+from pi_durable_tui.harness.generation.limits import end_at_limit, limit_reached
 from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first, pressure_of
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import end_round, next_call
@@ -43,6 +44,9 @@ async def prepare(runtime: TaskRuntime) -> None:
     """Resolve the agent, bring the system prompt up to date, and fix what the request is made of (rule GE-1)."""
     services, conversation_id = runtime.services, runtime.task.conversation_id
     at = from_json(runtime.checkpoint, Prepare)
+    if (problem := await limit_reached(runtime)) is not None:
+        await end_at_limit(runtime, at, problem)
+        return
     agent = await agent_of(services, conversation_id)
     entries = await context_entries(services.session.storage, conversation_id)
     change = changed_sections(sections_sent(entries), services.registry.sections(agent))

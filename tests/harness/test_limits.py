@@ -1,0 +1,131 @@
+"""A run ends where it may use no more: turns and money, its subagents' money included (SA-14)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from pi_durable_tui.harness.generation.limits import reached
+from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.settings import Limits, Settings
+from pi_durable_tui.records.messages import Problem, Text, Usage
+from pi_durable_tui.records.submission import Submission, Unanswered
+from pi_durable_tui.tools.subagent import subagent_tools
+from tests.support.harness_rig import Rig
+from tests.support.scripted_model import Step, call, say
+
+
+class Nothing(msgspec.Struct):
+    """No arguments."""
+
+
+async def _look(_arguments: Nothing, _context: ToolContext) -> ToolResult:
+    return ToolResult(content=(Text(text="looked"),))
+
+
+LOOK = Tool(name="look", description="", arguments=Nothing, execute=_look, title=lambda _: "look", access="read", replay="safe")
+
+
+def priced(script: tuple[Step, ...], cost_usd: float | None) -> tuple[Step, ...]:
+    """The same answer at that price."""
+    used = UsageReport(Usage(input_tokens=1, output_tokens=1, cost_usd=cost_usd))
+    return tuple(used if isinstance(step, UsageReport) else step for step in script)
+
+
+def rig_of(tmp_path: Path, limits: Limits) -> Rig:
+    return Rig(tmp_path, "sqlite", settings=Settings(limits=limits), tools=(*subagent_tools(), LOOK))
+
+
+async def settled(rig: Rig, submission: Submission) -> Submission:
+    found = await rig.harness.session.storage.submission(submission.id)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("limits", "turn", "spent_usd", "is_reached"),
+    [
+        (Limits(), 99, 99.0, False),
+        (Limits(max_turns=2), 2, 0.0, False),
+        (Limits(max_turns=2), 3, 0.0, True),
+        (Limits(max_cost_usd=0.5), 9, 0.49, False),
+        (Limits(max_cost_usd=0.5), 1, 0.5, True),
+    ],
+)
+def test_a_limit_stands_before_the_request_that_would_go_over_it(limits: Limits, turn: int, spent_usd: float, is_reached: bool) -> None:
+    assert (reached(limits, turn=turn, spent_usd=spent_usd) is not None) is is_reached
+
+
+@pytest.mark.rule("SA-14")
+async def test_a_run_that_has_had_its_turns_ends_with_its_results_and_the_next_prompt_works(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_turns=2))
+    chat = await rig.start(call(("look", {})), call(("look", {}), ids=["c2"]), say("fine"))
+    submission = await chat.submit("go")
+    await rig.run_out(chat)
+    ended = await settled(rig, submission)
+    assert isinstance(ended.state, Unanswered)
+    assert ended.state.problem == Problem(reason="limit", message="The run has had its 2 turns.")
+    assert [entry.kind for entry in await rig.entries(chat.id)] == ["pi.user", *["pi.assistant", "pi.tool-result"] * 2]
+    assert (await rig.live(chat.id)).run_failure.reason == "limit"
+    await chat.submit("and now?")
+    await rig.run_out(chat)
+    assert (await rig.entries(chat.id))[-1].message.text == "fine"
+    assert rig.model.requests[-1].messages[-1].content[0].text == "and now?"
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14")
+async def test_the_turns_of_a_run_are_counted_over_a_kill(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_turns=1))
+    chat = await rig.start(call(("look", {})))
+    submission = await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 1)
+    await rig.settle()
+    await rig.kill()
+    harness = await rig.open(call(("look", {}), ids=["c2"]), say("too much"))
+    await harness.resume()
+    await rig.run_out(await harness.conversation(chat.id))
+    assert isinstance((await settled(rig, submission)).state, Unanswered)
+    assert "too much" not in str(await rig.entries(chat.id))
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14")
+async def test_a_run_that_has_cost_what_was_allowed_ends_and_the_next_one_starts_from_nothing(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_cost_usd=0.25))
+    chat = await rig.start(priced(call(("look", {})), 0.3), priced(say("cheap"), 0.2), priced(say("again"), 0.2))
+    first = await chat.submit("go")
+    await rig.run_out(chat)
+    ended = await settled(rig, first)
+    assert isinstance(ended.state, Unanswered)
+    assert ended.state.problem.message == "The run has cost $0.3000, and $0.2500 was allowed."
+    for text in ("cheap", "again"):
+        await chat.submit("more")
+        await rig.run_out(chat)
+        assert (await rig.entries(chat.id))[-1].message.text == text
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14", "TO-7")
+async def test_what_subagents_cost_counts_for_the_run_that_called_them(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_cost_usd=0.25))
+    work = ("subagent", {"name": "reader", "prompt": "read"})
+    chat = await rig.start(priced(call(work), 0.01), priced(say("dear answer"), 0.4), say("too much"))
+    submission = await chat.submit("go")
+    await rig.run_out(chat)
+    ended = await settled(rig, submission)
+    assert isinstance(ended.state, Unanswered)
+    assert ended.state.problem.message == "The run has cost $0.4100, and $0.2500 was allowed."
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14")
+async def test_an_unknown_price_ends_no_run(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_cost_usd=0.0001))
+    chat = await rig.start(priced(call(("look", {})), None), [TextDelta("done"), Finished("stop")])
+    await chat.submit("go")
+    await rig.run_out(chat)
+    assert (await rig.entries(chat.id))[-1].message.text == "done"
+    await rig.close()
