@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory
+from pi_durable_tui.cli.project.workspace import open_workspace, trusting_of
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
-from pi_durable_tui.cli.workspace import open_workspace, trusting_of
 from pi_durable_tui.context.extensions import Loaded
 from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.context.workspace import Workspace

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pi_durable_tui.cli.chat import Opened, Wish, open_wished
 from pi_durable_tui.cli.compose import Setup
 from pi_durable_tui.cli.paths import folders
+from pi_durable_tui.cli.project.workspace import app_remarks
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.screen.desk import Desk
@@ -24,7 +25,6 @@ from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.settings import remember
 from pi_durable_tui.cli.signals import leave_on_signals
-from pi_durable_tui.cli.workspace import app_remarks
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -141,7 +141,7 @@ class _Start:
             await self._opened.harness.close()
 
     async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
-        from pi_durable_tui.cli.app_workspace import AppWorkspace  # noqa: PLC0415 - with the app
+        from pi_durable_tui.cli.project.app_workspace import AppWorkspace  # noqa: PLC0415 - with the app
         from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - the same
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 

@@ -18,7 +18,7 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.commands import Offer
-from pi_durable_tui.tui.trust import TrustQuestion
+from pi_durable_tui.tui.draw.trust import TrustQuestion
 
 
 class FramePort(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pi_durable_tui.cli.prompting import expanded
+from pi_durable_tui.cli.project.prompting import expanded
 from pi_durable_tui.context.commands import UserCommand, filled
 from pi_durable_tui.context.front_matter import Document, split
 from tests.support.context_folders import Folders

@@ -19,7 +19,7 @@ from pi_durable_tui.records.messages import ATTACHED, Content, Text
 from pi_durable_tui.records.submission import Placed, Submission
 from pi_durable_tui.tui.bridge import Opened
 from pi_durable_tui.tui.commands import Offer
-from pi_durable_tui.tui.trust import TrustQuestion
+from pi_durable_tui.tui.draw.trust import TrustQuestion
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import pytest
 
 from pi_durable_tui.records.messages import ATTACHED, Image, Text
 from pi_durable_tui.tui.commands import Offer, completions, read
+from pi_durable_tui.tui.draw.trust import LINES, TrustPart, TrustQuestion, question_text
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.screens.trust import TrustScreen
-from pi_durable_tui.tui.trust import LINES, TrustPart, TrustQuestion, question_text
 from tests.support.tui_conversation import FakeWorkspace
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import view

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.tui.bridge import Opened
+from pi_durable_tui.tui.draw.trust import TrustQuestion
 from pi_durable_tui.tui.screens.trust import PAUSE_S, TrustScreen
-from pi_durable_tui.tui.trust import TrustQuestion
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp

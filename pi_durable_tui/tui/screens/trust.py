@@ -9,9 +9,9 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Static
 
+from pi_durable_tui.tui.draw.trust import TrustQuestion, question_text
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
-from pi_durable_tui.tui.trust import TrustQuestion, question_text
 
 PAUSE_S = 0.6
 """A key that comes sooner after the one before, or after the question appeared, was meant for something else."""

@@ -6,15 +6,18 @@ Used on the harness's loop; `offers` alone may be read from anywhere.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pi_durable_tui.cli.chat import Opened, Wish
 from pi_durable_tui.cli.compose import Setup
-from pi_durable_tui.cli.prompting import Prepared, prepared
+from pi_durable_tui.cli.project.prompting import Prepared, prepared
 from pi_durable_tui.context.extensions import replaced
 from pi_durable_tui.context.trust import Judged
 from pi_durable_tui.records.json import clean_text
-from pi_durable_tui.tui.commands import Offer
-from pi_durable_tui.tui.trust import TrustPart, TrustQuestion
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.commands import Offer
+    from pi_durable_tui.tui.draw.trust import TrustQuestion
 
 
 class AppWorkspace:
@@ -29,6 +32,8 @@ class AppWorkspace:
     @property
     def offers(self) -> tuple[Offer, ...]:
         """The skills and templates, for the list of commands."""
+        from pi_durable_tui.tui.commands import Offer  # noqa: PLC0415 - with the app, which is there by now
+
         return tuple(Offer(name=command.name, argument=command.hint, help=command.description) for command in self._workspace.commands.commands)
 
     async def undecided(self) -> TrustQuestion | None:
@@ -62,6 +67,8 @@ class AppWorkspace:
         return await prepared(text, setup=self._setup, opened=self._opened, model=model)
 
     def _question(self, judged: Sequence[Judged]) -> TrustQuestion | None:
+        from pi_durable_tui.tui.draw.trust import TrustPart, TrustQuestion  # noqa: PLC0415 - with the app, which is there by now
+
         self._asked = tuple(judged)
         parts = tuple(TrustPart(kind=each.item.kind, name=each.item.shown, standing=each.standing, lines=each.lines) for each in judged)
         return TrustQuestion(directory=clean_text(str(self._workspace.root)), parts=parts) if parts else None

@@ -1,0 +1,1 @@
+"""What the working directory brings to a chat, put together with the command line and the app."""
