@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
+import msgspec
 import pytest
 from syrupy.assertion import SnapshotAssertion
 
-from pi_durable_tui.harness.live import Draft
-from pi_durable_tui.records.messages import Problem
+from pi_durable_tui.harness.chats import Branch, Chat
+from pi_durable_tui.harness.live import CompactionRun, Draft, Live, UsageTotals
+from pi_durable_tui.harness.observation.inspection import TaskNode
+from pi_durable_tui.harness.observation.overview import CompactionPlan
+from pi_durable_tui.records.entry import COMPACTION, Entry, StoredEntry
+from pi_durable_tui.records.messages import Problem, Text, Usage, UserMessage
+from pi_durable_tui.records.task import Task, Waiting
 from pi_durable_tui.tui.palette import LIGHT
 from tests.support.pictures import Picture, why_not_update
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_story import ASKED, DIFF, FINAL, FIXED, LOOKED, STORY
-from tests.support.tui_views import answer, slot, view
+from tests.support.tui_views import START_MS, answer, slot, user, view
 
 Looks = Callable[[Rig, str], None]
 FIGURES = {"context_tokens": 18_400, "cost_usd": 0.0412}
@@ -116,3 +123,116 @@ async def test_help(looks: Looks) -> None:
         await rig.press("enter")
         assert "Commands" in rig.text()
         looks(rig, "keys and commands")
+
+
+def chat_of(conversation_id: int, title: str, *, minutes_ago: int, unfinished: bool = False, model: str = "playback/story") -> Chat:
+    at_ms = START_MS + 4_000 - minutes_ago * 60_000
+    return Chat(
+        conversation_id=conversation_id,
+        title=title,
+        first_text=f"{title}, please",
+        last_at_ms=at_ms,
+        last_seq=1_000 - minutes_ago,
+        unfinished=unfinished,
+        is_empty=False,
+        model=model,
+    )
+
+
+def subagent(task_id: int, conversation_id: int, name: str) -> Task:
+    wanted = {"name": name, "conversation": conversation_id, "submission": 1}
+    return Task(id=task_id, kind="pi.subagent", conversation_id=1, input=wanted, state=Waiting(checkpoint={"phase": "report"}, on=(1,)), created_at_ms=START_MS)
+
+
+READER = view(
+    user(61, "find all callers of discount()"),
+    conversation_id=2,
+    tools=[slot(70, "grep", "grep discount")],
+    usage=UsageTotals(models={"playback/story": Usage(input_tokens=11_900, output_tokens=420)}),
+)
+WRITER = view(user(62, "write the tests"), conversation_id=3, streaming=["The cart has two places where\nthe discount is rounded."], usage=UsageTotals())
+
+
+@pytest.mark.rule("TU-7", "TU-8")
+async def test_subagents(looks: Looks) -> None:
+    tools = [slot(40, "subagent", "callers: find all callers of discount()"), slot(41, "subagent", "tests: write the tests")]
+    tools = [msgspec.structs.replace(tool, subagent=tool.task_id + 10, conversation=tool.task_id - 38) for tool in tools]
+    tasks = (subagent(50, 2, "callers"), subagent(51, 3, "tests"))
+    async with running(view(ASKED, *LOOKED, tools=tools, tasks=tasks, **FIGURES), others=[READER, WRITER]) as rig:
+        await rig.settle()
+        assert "◆ callers  running grep · 4s · 12.3k tokens" in rig.text()
+        assert "│ the discount is rounded." in rig.text()
+        assert "Esc stops the subagent, twice the run" in rig.text()
+        looks(rig, "two at work")
+
+
+@pytest.mark.rule("TU-16")
+async def test_tree(looks: Looks) -> None:
+    async with running(view(*STORY, **FIGURES)) as rig:
+        rig.harness.answers["branches"] = (
+            Branch(chat=chat_of(1, "The discount is wrong for two items", minutes_ago=3, unfinished=True), parent=None, is_subagent=False),
+            Branch(chat=chat_of(2, "callers", minutes_ago=4), parent=1, is_subagent=True),
+            Branch(chat=chat_of(3, "Rounding, another way", minutes_ago=2), parent=1, is_subagent=False),
+            Branch(chat=chat_of(4, "tests", minutes_ago=1), parent=3, is_subagent=True),
+            Branch(chat=chat_of(5, "Write the changelog", minutes_ago=60 * 26), parent=None, is_subagent=False),
+        )
+        await rig.type("/tree")
+        await rig.press("enter")
+        assert "├ subagent callers" in rig.text()
+        assert "  └ subagent tests" in rig.text()
+        looks(rig, "chats, forks, subagents")
+
+
+@pytest.mark.rule("TU-15")
+async def test_fork_picker(looks: Looks) -> None:
+    async with running(view(*STORY, **FIGURES)) as rig:
+        more = (
+            user(20, "Now write a test for three items"),
+            answer(21, "Done: `test_three_items` covers it."),
+            user(22, "And the changelog"),
+            answer(23, "Added one line."),
+        )
+        rig.conversation.older = (*STORY, *more)
+        await rig.type("/fork")
+        await rig.press("enter", "up")
+        assert "› Now write a test for three items" in rig.text()
+        assert "test_three_items" in rig.text()
+        looks(rig, "one of three messages")
+
+
+@pytest.mark.rule("OB-4")
+async def test_task_graph(looks: Looks) -> None:
+    def node(task_id: int, kind: str, owner: int | None, name: str = "", **fields: Any) -> TaskNode:
+        facts: dict[str, Any] = {"status": "waiting", "phase": None, "waits_for": (), "until_ms": None, "background": False, "is_aborted": False, "restarts": 0}
+        facts |= {"started_at_ms": START_MS, "conversations": (), "conversation_id": 1} | fields
+        return TaskNode(task_id=task_id, kind=kind, owner=owner, name=name, **facts)
+
+    nodes = (
+        node(900, "pi.generation", None, waits_for=(40, 42)),
+        node(40, "pi.tool", 900, "subagent", waits_for=(50,)),
+        node(50, "pi.subagent", 40, "callers", waits_for=(60,), conversations=(2,)),
+        node(60, "pi.generation", 50, conversation_id=2, status="sleeping", until_ms=START_MS + 16_000, restarts=1),
+        node(42, "pi.tool", 900, "bash", status="running", phase="execute"),
+        node(80, "pi.compaction", None, "manual", status="running", phase="summarize", background=True),
+    )
+    async with running(view(ASKED, *LOOKED, tools=[slot(42, "bash", "bash pytest -q")], **FIGURES), size=(120, 30)) as rig:
+        rig.harness.answers["task_graph"] = nodes
+        await rig.press("ctrl+t", "down", "down", "down")
+        assert "› │ └ subagent callers" in rig.text()
+        assert "wakes in 12s · 4s · 1 restart" in rig.text()
+        looks(rig, "a tree at the side")
+
+
+@pytest.mark.rule("TU-17")
+async def test_compaction(looks: Looks) -> None:
+    message = UserMessage(content=(Text(text="<summary>\nThe user wants the discount fixed. `shop/cart.py` was changed.\n</summary>"),))
+    data: Any = {"entriesSummarized": 42, "tokensBefore": 31_200, "files": ["shop/cart.py", "tests/test_cart.py"]}
+    summary = StoredEntry(seq=30, entry=Entry(id=30, conversation_id=1, kind=COMPACTION, at_ms=START_MS, message=message, data=data, head=5))
+    run = CompactionRun(task_id=80, started_at_ms=START_MS, reason="manual")
+    async with running(view(*STORY, live=Live(compactions=(run,)), **FIGURES)) as rig:
+        rig.harness.answers["compaction"] = CompactionPlan(summarized_entries=42, summarized_tokens=24_100, kept_entries=6, kept_tokens=7_100, shortened=1)
+        assert "Summarizing what came before · 4s   Esc cancels the summary" in rig.text()
+        looks(rig, "being made")
+        await rig.show(view(*STORY, summary, user(31, "go on"), answer(32, "With the summary in mind: next come the tests."), **FIGURES))
+        assert "─── Summary of 42 entries · 31,200 tokens before · 2 files touched (Ctrl+O) ───" in rig.text()
+        looks(rig, "one row")
