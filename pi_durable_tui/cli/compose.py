@@ -29,6 +29,7 @@ from pi_durable_tui.storage.jsonl import JsonlStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
+from pi_durable_tui.tools.history.recorder import FileRecorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,16 +141,30 @@ def all_models(setup: Setup) -> Gateways:
 
 async def open_harness(setup: Setup, number: int, storage: Storage, models: ModelGateway, *, extensions: Sequence[Extension] = ()) -> Harness:
     """A harness over open session `number`, which it owns from now on; recovered, and running nothing yet."""
+    environments = Environments(setup, number)
+    recorder = file_recorder(setup, number, environments)
     return await Harness.open(
         storage,
         models=models,
         tools=all_tools(),
-        environment=Environments(setup, number),
+        environment=environments,
         clock=setup.clock,
         entropy=setup.entropy,
-        extensions=extensions,
+        extensions=[recorder.extension(), *extensions],
         settings=setup.settings.harness(),
         approver=approver(own_folders(setup)),
+    )
+
+
+def file_recorder(setup: Setup, number: int, environments: Environments) -> FileRecorder:
+    """What keeps the files that the agent changes in session `number` (rule TU-18)."""
+    agent = Agent(cwd=stored_directory(setup))
+    return FileRecorder(
+        root=str(setup.place.directory),
+        folder=setup.place.folder / f"session-{number}.files" / "contents",
+        clock=setup.clock,
+        reading=frozenset(tool.name for tool in all_tools() if tool.access == "read"),
+        resolve=lambda conversation_id, path: environments(conversation_id, agent).resolve(path),
     )
 
 

@@ -57,6 +57,7 @@ class Hooks:
         on_yield: (conversation id, final answer) -> a text that goes on with the run instead of ending it.
         after_tools: (conversation id, result entries of the round) -> a text for the model to read after them.
         before_tool: (call) -> other arguments (validated again), or Blocked. An exception blocks the call.
+        on_start: (call) once its intent is stored, right before it is carried out; also when it is carried out again.
         after_tool: (call, result) -> another result.
         on_abort: (call) after a running call was stopped.
         before_compact: (compaction) -> another focus, or Blocked.
@@ -67,6 +68,7 @@ class Hooks:
     on_yield: Callable[[int, AssistantMessage], Awaitable[str | None]] | None = None
     after_tools: Callable[[int, Sequence[Entry]], Awaitable[str | None]] | None = None
     before_tool: BeforeTool | None = None
+    on_start: Callable[[HookedCall], Awaitable[None]] | None = None
     after_tool: Callable[[HookedCall, ToolResult], Awaitable[ToolResult | None]] | None = None
     on_abort: Callable[[HookedCall], Awaitable[None]] | None = None
     before_compact: Callable[[HookedCompaction], Awaitable[Blocked | str | None]] | None = None

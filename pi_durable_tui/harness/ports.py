@@ -163,7 +163,7 @@ class ToolResult:
         handoff: The context starts anew with this text after this round (rule TO-6).
         add_tools: Names to add to the conversation's selection of tools; without effect where all tools are offered.
         usage: What the tool spent, counted under its name.
-        documents: New values of documents of the conversation, stored in the commit that stores the result.
+        documents: Steps from the value of a document of the conversation to its next one, made in the commit that stores the result.
     """
 
     content: tuple[Content, ...] = ()
@@ -174,7 +174,7 @@ class ToolResult:
     handoff: str | None = None
     add_tools: tuple[str, ...] = ()
     usage: Usage | None = None
-    documents: tuple[tuple[Definition, JsonObject], ...] = ()
+    documents: tuple[tuple[Definition, Callable[[JsonObject], JsonObject]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

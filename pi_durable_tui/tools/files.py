@@ -176,6 +176,18 @@ def replace(path: str, data: bytes, *, expected: str | None, token: str) -> None
             _overwrite(target, data, found)
 
 
+def remove(path: str) -> None:
+    """The file is gone; a link would be removed itself, not what it leads to."""
+    with _told(path):
+        Path(path).unlink()
+
+
+def set_mode(path: str, mode: int) -> None:
+    """The file has these permission bits, without setuid and setgid."""
+    with _told(path):
+        Path(path).chmod(mode & 0o1777)
+
+
 def discard_temporary(path: str, token: str) -> None:
     """Remove what a killed `replace` with this token left beside `path`, if anything."""
     with contextlib.suppress(OSError):

@@ -14,6 +14,7 @@ FILE_DOORS = (
     "pi_durable_tui/storage/sqlite/",
     "pi_durable_tui/tools/environment.py",
     "pi_durable_tui/tools/files.py",
+    "pi_durable_tui/tools/history/contents.py",
     "pi_durable_tui/tools/process.py",
     "pi_durable_tui/tools/reaper.py",
     "pi_durable_tui/models/litellm",

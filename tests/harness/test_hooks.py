@@ -266,3 +266,20 @@ def test_selections_filter_extensions_and_tools_and_wraps_decorate_what_won() ->
     assert [(name, found.replay) for name, found in only_a.items()] == [("one", "unsafe"), ("two", "unsafe")]
     assert list(only_two) == ["two"]
     assert registry.tools(Agent())["two"].description == ""
+
+
+@pytest.mark.rule("TO-1")
+async def test_hook_at_the_start_of_a_call_comes_after_its_intent_and_its_failure_stops_nothing(tmp_path: Path) -> None:
+    seen: list[tuple[str, str]] = []
+
+    async def on_start(called: HookedCall) -> None:
+        task = await rig.harness.session.storage.task(called.task_id)
+        seen.append((called.name, str((task.checkpoint or {}).get("phase")) if task is not None else ""))
+        raise OSError("full")
+
+    rig = Rig(tmp_path, tools=(tool(),), extensions=hooked(on_start=on_start))
+    entries = await run(rig, call(("echo", {"text": "a"})), say("ok"))
+
+    assert seen == [("echo", "execute")]
+    assert [entry.message.text for entry in entries if entry.kind == "pi.tool-result"] == ["echo a"]
+    assert [(report.reason, report.message) for report in rig.reports] == [("on_start", "OSError: full")]

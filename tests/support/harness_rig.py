@@ -56,6 +56,7 @@ class Rig:
     reports: list[Report] = field(default_factory=list[Report])
     contents: Contents = field(default_factory=Contents)
     approver: Approver = by_mode
+    place: Callable[[int, Agent], Environment] | None = None  # None: a folder known by its path only
     room: bool = True  # whether the store has room for ordinary records
     model: ScriptedModel = field(init=False)
     _harness: Harness | None = None
@@ -90,7 +91,7 @@ class Rig:
             models=self.model,
             clock=self.clock,
             entropy=SeededEntropy(1),
-            environment=self._environment,
+            environment=self.place or self._environment,
             tools=self.tools,
             extensions=self.extensions,
             settings=self.settings,

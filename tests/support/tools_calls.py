@@ -72,7 +72,8 @@ class Workplace:
                 return prepared
             context = self.context(prepared, context.call_id)
         result = await tool.execute(converted, context)
-        self.documents |= {definition.kind: value for definition, value in result.documents}
+        for definition, step in result.documents:
+            self.documents[definition.kind] = step(self.documents.get(definition.kind, {}))
         return result
 
     async def prepare(self, name: str, **arguments: Any) -> dict[str, Any]:

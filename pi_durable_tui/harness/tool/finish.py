@@ -92,8 +92,9 @@ async def enter(transaction: Transaction, task: Task, result: ToolResult) -> int
     transaction.insert_entry(entry)
     await _count(transaction, task, result)
     await _add_tools(transaction, task, result)
-    for definition, value in result.documents:
-        (await transaction.document(definition, task.conversation_id)).value = value
+    for definition, step in result.documents:
+        changed = await transaction.document(definition, task.conversation_id)
+        changed.value = step(changed.value)
     draft.value = as_object(msgspec.structs.replace(live, tools=tuple(each for each in live.tools if each.task_id != task.id)))
     return entry.id
 

@@ -205,6 +205,8 @@ async def _run(runtime: TaskRuntime, admitted: Admitted, intent: Execute) -> Non
     hooks = runtime.services.registry.hooks(await agent_of(runtime.services, runtime.task.conversation_id))
     output = RunningOutput(runtime)
     context = await _context(runtime, output, intent.prepared)
+    starting = [partial(hook.on_start, called) for hook in hooks if hook.on_start is not None]
+    await asked_hooks("on_start", starting, runtime.services.hook_failed)
     try:
         result = await _result(admitted, context)
     except asyncio.CancelledError:

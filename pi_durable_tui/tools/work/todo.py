@@ -53,7 +53,7 @@ async def _execute(arguments: TodoArguments, context: ToolContext) -> ToolResult
         return succeeded(_text(items))
     value: JsonObject = {"items": [{"text": clean_text(item.text), "state": item.state} for item in arguments.items]}
     told = succeeded(_text(arguments.items), details=value)
-    return ToolResult(content=told.content, details=told.details, documents=((TODO, value),))
+    return ToolResult(content=told.content, details=told.details, documents=((TODO, lambda _before: value),))
 
 
 def read_items(value: JsonObject) -> tuple[Item, ...]:

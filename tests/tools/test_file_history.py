@@ -1,0 +1,308 @@
+"""Files as of an entry: what tools changed is kept, shown, taken back, and that taken back again (rule TU-18). Real files, real commands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.errors import NotFound
+from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.tools.catalog import all_tools
+from pi_durable_tui.tools.environment import LocalEnvironment
+from pi_durable_tui.tools.history import scan as scanning
+from pi_durable_tui.tools.history.contents import Contents, content_name
+from pi_durable_tui.tools.history.history import FileHistory, Plan
+from pi_durable_tui.tools.history.log import FILES, LOG_CHANGES, FileChange, FileLog, appended, log_of, since, targets
+from pi_durable_tui.tools.history.recorder import FileRecorder
+from tests.support.harness_rig import Rig
+from tests.support.scripted_model import call, say
+
+
+@dataclass
+class Place:
+    """A harness with the real tools over a folder, and the history of its files."""
+
+    rig: Rig
+    folder: Path
+    state: Path
+    environments: dict[int, LocalEnvironment]
+    history: FileHistory | None = None
+
+    def environment(self, conversation_id: int, _agent: Agent) -> LocalEnvironment:
+        if conversation_id not in self.environments:
+            self.environments[conversation_id] = LocalEnvironment(str(self.folder), self.state / str(conversation_id), SystemClock())
+        return self.environments[conversation_id]
+
+    def new_recorder(self) -> FileRecorder:
+        reading = frozenset(tool.name for tool in all_tools() if tool.access == "read")
+        return FileRecorder(
+            root=str(self.folder),
+            folder=self.state / "contents",
+            clock=SystemClock(),
+            reading=reading,
+            resolve=lambda conversation_id, path: self.environment(conversation_id, Agent()).resolve(path),
+        )
+
+    async def start(self) -> Conversation:
+        recorder = self.new_recorder()
+        self.rig.extensions = (recorder.extension(),)
+        chat = await self.rig.start(agent=Agent(model="test/model", approval="all"))
+        self.history = FileHistory(self.rig.harness.session, recorder)
+        return chat
+
+    async def restart(self, conversation_id: int) -> Conversation:
+        """The process died and another one goes on."""
+        await self.rig.kill()
+        recorder = self.new_recorder()
+        self.rig.extensions = (recorder.extension(),)
+        harness = await self.rig.open()
+        self.history = FileHistory(harness.session, recorder)
+        return await harness.conversation(conversation_id)
+
+    async def run(self, chat: Conversation, *calls: tuple[str, dict]) -> int:
+        """One input that makes the calls, one after another; the id of its entry."""
+        self.rig.model.then(*(call(each) for each in calls), say("done"))
+        submission = await chat.submit("go")
+        settled = await chat.settled(submission.id)
+        return settled.state.entry_id
+
+    async def plan(self, chat: Conversation, entry_id: int) -> Plan:
+        return await self.history.plan(await self.history.changed_since(chat.id, entry_id))
+
+    async def take_back(self, chat: Conversation, entry_id: int) -> list[str]:
+        """Restore to an entry; the names that changed."""
+        restored = await self.history.restore(chat.id, await self.plan(chat, entry_id))
+        assert restored.failed == ()
+        return [Path(path).name for path in restored.paths]
+
+    def files(self) -> dict[str, str]:
+        return {str(path.relative_to(self.folder)): path.read_text() for path in sorted(self.folder.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    folder, state = tmp_path / "project", tmp_path / "state"
+    folder.mkdir()
+    made = Place(Rig(tmp_path, "memory", tools=all_tools()), folder.resolve(), state, {})
+    made.rig.place = made.environment
+    return made
+
+
+def bash(command: str) -> tuple[str, dict]:
+    return ("bash", {"command": command})
+
+
+@pytest.mark.rule("TU-18")
+async def test_what_tools_and_commands_changed_is_previewed_taken_back_and_brought_again(place: Place):
+    (place.folder / "a.txt").write_text("one\n")
+    (place.folder / "old.sh").write_text("#!/bin/sh\n")
+    (place.folder / "old.sh").chmod(0o750)
+    before = place.files()
+    chat = await place.start()
+    entry = await place.run(
+        chat,
+        ("read", {"path": "a.txt"}),
+        ("edit", {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]}),
+        ("write", {"path": "new/b.txt", "content": "b\n"}),
+        bash("rm old.sh; echo made > c.txt; echo three >> a.txt"),
+    )
+    after = place.files()
+    assert after == {"a.txt": "two\nthree\n", "c.txt": "made\n", "new/b.txt": "b\n"}
+
+    plan = await place.plan(chat, entry)
+    assert [(Path(step.path).name, step.data) for step in plan.steps] == [("a.txt", b"one\n"), ("c.txt", None), ("b.txt", None), ("old.sh", b"#!/bin/sh\n")]
+    assert plan.steps[0].diff.text.splitlines()[1:] == ["-two", "-three", "+one"]
+    assert (plan.impossible, plan.is_whole) == ((), True)
+    assert place.files() == after  # a plan does nothing
+
+    restored = await place.history.restore(chat.id, plan)
+    assert (len(restored.paths), restored.failed) == (4, ())
+    assert place.files() == before
+    assert (place.folder / "old.sh").stat().st_mode & 0o777 == 0o750
+    assert (await place.plan(chat, entry)).steps == ()
+
+    await place.history.restore(chat.id, await place.history.plan_undo(chat.id))
+    assert place.files() == after
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_only_what_came_after_the_entry_is_taken_back(place: Place):
+    chat = await place.start()
+    first = await place.run(chat, bash("echo 1 > a; echo 1 > b"))
+    second = await place.run(chat, bash("echo 2 > a"), bash("echo 3 > a"))
+    assert await place.take_back(chat, second) == ["a"]
+    assert place.files() == {"a": "1\n", "b": "1\n"}
+    assert await place.take_back(chat, first) == ["a", "b"]
+    assert place.files() == {}
+    with pytest.raises(NotFound):
+        await place.history.changed_since(chat.id, 9_999)
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_what_a_person_changes_between_calls_is_no_call_s_and_stays(place: Place):
+    (place.folder / "mine").write_text("0\n")
+    chat = await place.start()
+    first = await place.run(chat, bash("echo agent > a"))
+    (place.folder / "mine").write_text("I was here\n")
+    (place.folder / "a").write_text("edited by hand\n")
+    second = await place.run(chat, bash("echo agent again > a"))
+    assert await place.take_back(chat, second) == ["a"]
+    assert place.files() == {"a": "edited by hand\n", "mine": "I was here\n"}
+    assert await place.take_back(chat, first) == ["a"]
+    assert place.files() == {"mine": "I was here\n"}
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_a_file_that_was_changed_after_the_preview_is_left_alone_and_one_behind_a_link_is_not_touched(place: Place, tmp_path: Path):
+    chat = await place.start()
+    entry = await place.run(chat, bash("mkdir d; echo 1 > a; echo 1 > d/b"))
+    plan = await place.plan(chat, entry)
+    (place.folder / "a").write_text("later\n")
+    (place.folder / "d").rename(tmp_path / "elsewhere")
+    (place.folder / "d").symlink_to(tmp_path / "elsewhere")
+    restored = await place.history.restore(chat.id, plan)
+    assert restored.paths == ()
+    assert [Path(path).name for path, _ in restored.failed] == ["a", "b"]
+    assert (place.folder / "a").read_text() == "later\n"
+    assert (tmp_path / "elsewhere" / "b").read_text() == "1\n"
+    assert (await place.plan(chat, entry)).impossible == ((str(place.folder / "d" / "b"), "A link stands in its place or in its way now."),)
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_what_a_killed_call_did_can_be_taken_back_after_the_restart(place: Place):
+    (place.folder / "a").write_text("0\n")
+    chat = await place.start()
+    entry = await place.run(chat, bash("true"))
+    place.rig.model.then(call(bash("echo half > a; sleep 30")))
+    await chat.submit("go")
+    while (place.folder / "a").read_text() != "half\n":
+        await SystemClock().sleep_ms(10)
+    chat = await place.restart(chat.id)
+    assert await place.take_back(chat, entry) == ["a"]
+    assert place.files() == {"a": "0\n"}
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_what_a_stopped_call_did_can_be_taken_back(place: Place):
+    (place.folder / "a").write_text("0\n")
+    chat = await place.start()
+    entry = await place.run(chat, bash("true"))
+    place.rig.model.then(call(bash("echo half > a; sleep 30")))
+    await chat.submit("go")
+    while (place.folder / "a").read_text() != "half\n":
+        await SystemClock().sleep_ms(10)
+    await chat.abort()
+    (place.folder / "mine").write_text("later\n")
+    assert await place.take_back(chat, entry) == ["a"]
+    assert place.files() == {"a": "0\n", "mine": "later\n"}
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_what_a_subagent_changed_belongs_to_the_conversation_that_asked_it(place: Place):
+    chat = await place.start()
+    place.rig.model.then(call(("subagent", {"name": "helper", "prompt": "work"})), call(bash("echo 1 > a")), say("I did"), say("done"))
+    submission = await chat.submit("go")
+    entry = (await chat.settled(submission.id)).state.entry_id
+    assert await place.take_back(chat, entry) == ["a"]
+    assert place.files() == {}
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_a_fork_takes_the_log_along_as_of_its_entry(place: Place):
+    chat = await place.start()
+    await place.run(chat, bash("echo 1 > a"))
+    second = await place.run(chat, bash("echo 2 > a"))
+    fork = await place.rig.harness.fork(chat.id, second)
+    log = log_of(await place.rig.harness.session.snapshot(FILES, fork.id))
+    assert [Path(change.path).name for change in log.changes] == ["a"]
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18", "SA-16")
+async def test_contents_are_private_and_lie_outside_of_the_project_and_ignored_files_are_not_kept(place: Place):
+    (place.folder / ".gitignore").write_text("secret\n")
+    (place.folder / "secret").write_text("s\n")
+    (place.folder / "a").write_text("kept\n")
+    chat = await place.start()
+    entry = await place.run(chat, bash("echo x > secret; rm a"))
+    kept = [path for path in (place.state / "contents").rglob("*") if path.is_file() and path.name != "notes"]
+    assert sorted(path.read_text() for path in kept) == ["kept\n", "secret\n"]  # the second is the ignore file
+    assert {path.stat().st_mode & 0o777 for path in (place.state / "contents").rglob("*") if path.is_file()} == {0o600}
+    assert {path.stat().st_mode & 0o777 for path in (place.state / "contents").rglob("*") if path.is_dir()} == {0o700}
+    assert await place.take_back(chat, entry) == ["a"]
+    assert (place.folder / "secret").read_text() == "x\n"
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_a_file_too_large_to_be_kept_is_said_to_be_impossible(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scanning, "FILE_BYTES", 10)
+    (place.folder / "big").write_text("x" * 20)
+    chat = await place.start()
+    entry = await place.run(chat, bash("echo > big"))
+    plan = await place.plan(chat, entry)
+    assert plan.steps == ()
+    assert plan.impossible == ((str(place.folder / "big"), "What it held before is not kept: it was too large, or not seen in time."),)
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+async def test_of_a_tree_with_too_many_files_it_is_said_that_not_all_are_known(place: Place, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scanning, "TREE_FILES", 3)
+    for name in "abcdef":
+        (place.folder / name).write_text(name)
+    chat = await place.start()
+    entry = await place.run(chat, bash("echo 1 > a; echo 1 > f; echo 1 > 0new"))
+    plan = await place.plan(chat, entry)
+    assert ([Path(step.path).name for step in plan.steps], plan.is_whole) == (["a"], False)
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+def test_kept_contents_are_bounded_the_longest_unused_go_first_and_damage_is_noticed(tmp_path: Path):
+    contents = Contents(tmp_path / "c", limit_bytes=100)
+    names = [contents.keep(bytes([letter]) * 30) for letter in b"abc"]
+    assert [contents.get(name or "") for name in names] == [b"a" * 30, b"b" * 30, b"c" * 30]
+    newest = contents.keep(b"d" * 30)
+    assert contents.get(names[0] or "") is None
+    assert contents.get(newest or "") == b"d" * 30
+    (tmp_path / "c" / newest[:2] / newest).write_bytes(b"damaged")
+    assert contents.get(newest) is None
+
+
+def change(path: str, at_ms: int, before: str | None = None) -> FileChange:
+    return FileChange(path=path, before=before, after="x", at_ms=at_ms, group="task 1")
+
+
+@pytest.mark.rule("TU-18")
+def test_the_log_grows_at_its_end_and_forgets_its_beginning():
+    value = {}
+    for number in range(LOG_CHANGES + 3):
+        value = appended([change("a", number)])(value) if number in {0, 1} else value
+    value = appended([change("b", number) for number in range(LOG_CHANGES)])(value)
+    log = log_of(value)
+    assert (log.dropped, len(log.changes)) == (2, LOG_CHANGES)
+    assert since(log, FileLog(dropped=0, changes=(change("a", 0), change("a", 1)))) == log.changes
+    assert since(log, log) == ()
+    assert since(log, FileLog()) == log.changes
+
+
+@pytest.mark.rule("TU-18")
+def test_taking_back_means_the_content_before_the_first_change():
+    first, later = change("a", 1, "old"), change("a", 2, "newer")
+    assert targets([first, later, change("b", 3)]) == {"a": first, "b": change("b", 3)}
+
+
+def test_contents_are_named_by_what_they_hold():
+    assert content_name(b"") == "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8"
