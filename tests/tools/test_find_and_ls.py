@@ -49,6 +49,13 @@ async def test_loops_of_links_and_odd_ignore_files_do_not_stop_a_search(work: Wo
     assert text_of(await work.call("find", glob="b.py")) == "a/b.py"
 
 
+@pytest.mark.rule("SA-10")
+async def test_an_ignore_pattern_that_could_match_for_ever_is_left_out_and_the_others_hold(work: Workplace):
+    tree(work.folder, "a" * 200, "b.log", "d/x/c")
+    (work.folder / ".gitignore").write_text("*a*a*a*a*a*a*a*a*b\n**/x/**\n*.log\n")
+    assert text_of(await work.call("find", glob="*")) == f".gitignore\n{'a' * 200}\nd"
+
+
 @pytest.mark.rule("AG-2", "SA-10")
 async def test_a_folder_is_listed_in_order_with_kinds_and_sizes(work: Workplace):
     tree(work.folder, ".hidden", "z/inside")

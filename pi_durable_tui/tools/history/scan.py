@@ -23,7 +23,7 @@ from pi_durable_tui.tools.search.tree import Tree
 TREE_FILES = 20_000
 FILE_BYTES = 2_000_000
 NEW_BYTES = 200_000_000  # most that one look reads
-TIME_MS = 2_000
+TIME_MS = 1_500
 FRESH_MS = 50  # longer than the tick of a file system's clock
 
 
@@ -78,7 +78,7 @@ class Scan:
         differences: list[Difference] = []
         paths = sorted({*singles})
         if at_tree:
-            paths, self.is_whole = self._tree(paths)
+            paths, self.is_whole = self._tree(paths, late)
         for path in paths:
             found.add(path)
             in_time = self._clock.monotonic_ms() < late
@@ -90,11 +90,11 @@ class Scan:
             differences += [self._gone(path) for path in gone]
         return sorted(differences, key=lambda each: each.path)
 
-    def _tree(self, paths: list[str]) -> tuple[list[str], bool]:
+    def _tree(self, paths: list[str], late: float) -> tuple[list[str], bool]:
         tree = Tree(self._root)
         known = set(paths)
         for entry in tree.entries():
-            if len(known) >= TREE_FILES:
+            if len(known) >= TREE_FILES or self._clock.monotonic_ms() > late:
                 return sorted(known), False
             if entry.is_file(follow_symlinks=False):
                 known.add(entry.path)

@@ -1,7 +1,6 @@
 """Goes through a tree of files in order of names, without what ignore files name, and never without end (rule SA-10).
 
-Runs in the search process (see `child`), which a time limit ends: the patterns of a strange repository may take for ever to match.
-Links are not followed, and nothing but ignore files is opened.
+Links are not followed, and nothing but ignore files is opened. Whoever needs a limit of time counts it while taking the entries.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from pi_durable_tui.tools import files
 FOLDER_NAMES = 50_000  # of a folder with more names, that many are looked at
 TREE_NAMES = 500_000  # most that are looked at in all
 IGNORE_BYTES = 256 * 1024
+PATTERN_CHARS, PATTERN_STARS = 500, 3
 IGNORE_FILES = (".gitignore", ".ignore")
 NEVER = ".git"
 
@@ -119,6 +119,9 @@ def is_ignored(path: str, rules: tuple[Rules, ...], *, is_folder: bool) -> bool:
 
 
 def _is_valid(line: str) -> bool:
+    """A pattern with many stars in one name is left out: matching it could take for ever, and no sane ignore file has one."""
+    if len(line) > PATTERN_CHARS or any(part.count("*") > PATTERN_STARS for part in line.split("/") if part != "**"):
+        return False
     try:
         GitIgnoreSpec.from_lines([line])
     except ValueError:  # one odd line must not switch off the others
