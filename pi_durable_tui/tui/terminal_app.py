@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Literal
 
@@ -66,6 +67,19 @@ class TerminalApp(App[None], inherit_bindings=False):
         self._return_code = self.problem.exit_code
         self._close_messages_no_wait()
 
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Another program has the terminal inside of this."""
+        if self._driver is None or not self._driver.can_suspend:  # without a terminal there is nothing to lend
+            yield
+            return
+        with self.suspend():
+            yield
+
+    def repaint(self) -> None:
+        """Draw the whole screen anew, whatever stands there: another program may have written on it."""
+        self._display(self.screen, self.screen._compositor.render_update(full=True))  # noqa: SLF001 - the library redraws only what changed
+
     def _leave_once(self, return_code: int) -> None:
         if not self._is_leaving:
             self._is_leaving = True
@@ -92,6 +106,12 @@ class ToldDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         self._tell("on")
         super().start_application_mode()
+
+    def resume_application_mode(self) -> None:
+        super().resume_application_mode()
+        app, loop = self._app, self._app._loop  # noqa: SLF001 - the library has no public name for it
+        if isinstance(app, TerminalApp) and loop is not None:
+            loop.call_soon_threadsafe(app.repaint)
 
     def close(self) -> None:
         super().close()  # waits until everything is written

@@ -63,7 +63,7 @@ class Terminal:
         self.process = subprocess.Popen(
             list(command),
             cwd=cwd,
-            env={**environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"},
+            env={"TERM": "xterm-256color", "COLORTERM": "truecolor", **environ},
             stdin=self._slave,
             stdout=self._slave,
             stderr=self._slave,

@@ -36,6 +36,7 @@ class Rig:
         refuse: PidurableError | None = None,
         others: Sequence[ConversationView] = (),
         workspace: FakeWorkspace | None = None,
+        waits: bool = False,
         **options: Any,
     ):
         self.clock = ManualClock(START_MS + 4_000)
@@ -43,6 +44,7 @@ class Rig:
         self.conversation: FakeConversation = self.thread.call(FakeConversation, first)
         self.following: FakeConversation = self.thread.call(FakeConversation, view(conversation_id=2))
         self.opened = opened(self.thread, self.conversation, self.following, *(self.thread.call(FakeConversation, other) for other in others), seam=seam)
+        self.opened = replace(self.opened, waits=waits)
         if workspace is not None:
             self.opened = replace(self.opened, workspace=replace(workspace, asked=self.conversation.asked))
         self._refuse = refuse

@@ -23,6 +23,7 @@ from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.tui.commands import Offer, completions
 from pi_durable_tui.tui.desk import DeskPort
 from pi_durable_tui.tui.safe_text import safe_input
+from pi_durable_tui.tui.terminal_app import TerminalApp
 from pi_durable_tui.tui.widgets import tokens
 from pi_durable_tui.tui.widgets.choices import Choice, Choices
 from pi_durable_tui.tui.widgets.kill_ring import KillRing
@@ -115,6 +116,7 @@ class Prompt(TextArea):
         self._recalled: int | None = None
         self._stashed = ""
         self._searched_from: str | None = None  # what stood here when the history was opened
+        self._completed: str | None = None  # the text that the offered paths belong to
         self._told = ""
 
     @property
@@ -245,20 +247,22 @@ class Prompt(TextArea):
 
     def action_edit_elsewhere(self) -> None:
         """Ctrl+G: write the text in an editor; the app waits."""
-        if self._desk is None or self.read_only:
+        app = self.app
+        if self._desk is None or self.read_only or not isinstance(app, TerminalApp):
             return
         try:
-            with self.app.suspend():
+            with app.lent():
                 text = self._desk.edit(self.full_text)
         except EnvironmentFailure as problem:
             self.post_message(self.Failed(problem))
         else:
             self.put(text)
-        self.app.refresh(layout=True)
 
     def action_repaint(self) -> None:
         """Ctrl+L: draw the whole screen anew, after another program wrote on it."""
-        self.app.refresh(repaint=True, layout=True)
+        app = self.app
+        if isinstance(app, TerminalApp):
+            app.repaint()
 
     # ------------------------------------------------------------------------------------------------- killing and yanking
 
@@ -349,7 +353,8 @@ class Prompt(TextArea):
             return
         token = tokens.mention(self._before) if self._desk is not None else None
         if token is None or self._desk is None:
-            self._choices.close()
+            if self.text != self._completed:
+                self._choices.close()
         else:
             self.run_worker(self._find(self._desk, token), group="choices", exclusive=True)
 
@@ -366,6 +371,7 @@ class Prompt(TextArea):
         if len(names) == 1 or len(shared) > len(token.text):
             self._replace_token(token, _escaped(shared))
         if len(names) > 1:
+            self._completed = self.text
             self._choices.offer("Paths", [Choice(name) for name in names])
 
     def _take(self) -> None:

@@ -106,6 +106,7 @@ class Transcript(RowView, can_focus=False):
             if found.unfold:
                 self._turned ^= {found.key}
                 self._is_exact[index] = False
+                self._settle(self._anchor())
             self._go_to_line(max(0, self._tops[index] + found.line - self.size.height // 3))
         self.refresh()
         if found is None:
