@@ -1,0 +1,263 @@
+"""What the core costs, as ratios between two things measured in one run, so that the machine hardly matters (issue of the durable core, "Speed").
+
+Each measure returns rows for the table of `python -m tests.bench`; none asserts anything about time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import statistics
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.harness.harness import Harness
+from pi_durable_tui.harness.live import LIVE, Agent, Generation, Live, Run
+from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.runs import as_object
+from pi_durable_tui.harness.tasks.definition import End, Move, TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.records.commit import Batch, Priority
+from pi_durable_tui.records.conversation import Conversation
+from pi_durable_tui.records.entry import USER, Entry
+from pi_durable_tui.records.messages import AssistantMessage, Text, UserMessage
+from pi_durable_tui.records.task import Completed, Pending, Task
+from pi_durable_tui.session.session import Session
+from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import open_sqlite
+from tests.support.harness_rig import Folder
+from tests.support.scripted_model import ScriptedModel
+
+START_MS = 1_700_000_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    answer_chars: int = 100_000
+    commits: int = 300
+    entries: int = 100_000
+    few_entries: int = 1_000
+    tasks: int = 500
+    openings: int = 7
+
+
+TINY = Sizes(answer_chars=2_000, commits=5, entries=60, few_entries=20, tasks=10, openings=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table. `limit` is what the design allows; `is_least` says that it is a lower bound."""
+
+    name: str
+    value: float
+    limit: float | None
+    unit: str = "x"
+    is_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the limit is kept."""
+        return self.limit is None or (self.value >= self.limit if self.is_least else self.value <= self.limit)
+
+
+async def timed_ms(work: Callable[[], Awaitable[object]]) -> float:
+    """How long one call takes."""
+    start_ns = time.perf_counter_ns()
+    await work()
+    return (time.perf_counter_ns() - start_ns) / 1e6
+
+
+async def median_ms(work: Callable[[], Awaitable[object]], times: int) -> float:
+    """The median of some calls."""
+    return statistics.median([await timed_ms(work) for _ in range(times)])
+
+
+# --------------------------------------------------------------------------------------------------------------- partials
+
+
+async def partials(folder: Path, sizes: Sizes) -> list[Row]:
+    """Twenty more characters of a long answer: bytes stored, and time against a bare transaction of one row."""
+    rows: list[Row] = []
+    for level, priority in (("normal", "partial"), ("full", "record")):
+        path = folder / f"partial-{level}.sqlite"
+        session = await Session.open(await open_sqlite(path, clock=ManualClock(), inline=True), clock=ManualClock())
+        append = await _answer(session, sizes.answer_chars, priority)
+        connection, insert = _bare(folder / f"bare-{level}.sqlite", level)
+        await append()
+        await insert()
+        pairs = [(await timed_ms(append), await timed_ms(insert)) for _ in range(sizes.commits)]  # by turns: a disk has its moods
+        ours_ms, bare_ms = (statistics.median(times) for times in zip(*pairs, strict=True))
+        connection.close()
+        await session.close()
+        rows.append(Row(name=f"commit of a partial, time against a bare row ({level})", value=ours_ms / bare_ms, limit=3))
+        rows.append(Row(name=f"  bare row ({level})", value=bare_ms, limit=None, unit="ms"))
+        if level == "normal":
+            rows.append(Row(name="commit of a partial, stored beside the row itself", value=_delta_bytes(path), limit=300, unit="bytes"))
+    return rows
+
+
+async def _answer(session: Session, chars: int, priority: Priority) -> Callable[[], Awaitable[None]]:
+    """A conversation whose running answer has `chars` characters; what adds twenty more."""
+    message = AssistantMessage(content=(Text(text="x" * chars),), model="m", stop_reason="aborted")
+    live = Live(run=Run(task_id=1, started_at_ms=0), generation=Generation(task_id=1, attempt=1, started_at_ms=0, message=message))
+
+    async def begin(transaction: Transaction) -> int:
+        conversation = Conversation(id=transaction.new_id(), created_at_ms=0)
+        transaction.insert_conversation(conversation)
+        (await transaction.document(LIVE, conversation.id)).value = as_object(live)
+        return conversation.id
+
+    conversation_id = await session.commit(begin)
+
+    async def write(transaction: Transaction) -> None:
+        draft = await transaction.document(LIVE, conversation_id)
+        generation = draft.value["generation"]
+        assert isinstance(generation, dict)
+        part = generation["message"]["content"][0]
+        part["text"] += "twenty more letters."
+
+    async def append() -> None:
+        await session.commit(write, priority=priority)
+
+    return append
+
+
+def _bare(path: Path, level: str) -> tuple[apsw.Connection, Callable[[], Awaitable[None]]]:
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute(f"PRAGMA synchronous = {level}")
+    connection.execute("CREATE TABLE rows (id INTEGER PRIMARY KEY, text TEXT)")
+
+    async def insert() -> None:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("INSERT INTO rows (text) VALUES (?)", ("twenty more letters.",))
+        connection.execute("COMMIT")
+
+    return connection, insert
+
+
+def _delta_bytes(path: Path) -> float:
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    (found,) = connection.execute("SELECT avg(length(record) + length(hash)) FROM document_revisions WHERE type = 'delta'")
+    connection.close()
+    return float(str(found[0]))
+
+
+# ------------------------------------------------------------------------------------------------------------------ sizes
+
+
+async def sizes_of_stores(folder: Path, sizes: Sizes) -> list[Row]:
+    """A commit does not cost more in a large store, and neither do opening it and reading its end."""
+    empty = await _filled(folder / "empty.sqlite", 1)
+    few = await _filled(folder / "few.sqlite", sizes.few_entries)
+    many = await _filled(folder / "many.sqlite", sizes.entries)
+    commits = [await _commit_ms(path, sizes.commits) for path in (empty, many)]
+    opened = [await _open_ms(path, sizes.openings) for path in (few, many)]
+    return [
+        Row(name=f"commit of an entry with {sizes.entries:,} entries against 1", value=commits[1] / commits[0], limit=1.3),
+        Row(name=f"open and read the last 200 of {sizes.entries:,} against {sizes.few_entries:,}", value=opened[1] / opened[0], limit=2),
+        Row(name=f"  open and read the last 200 of {sizes.entries:,}", value=opened[1], limit=None, unit="ms"),
+    ]
+
+
+def _entry(entry_id: int) -> Entry:
+    return Entry(id=entry_id, conversation_id=1, kind=USER, at_ms=START_MS, message=UserMessage(content=(Text(text=f"entry {entry_id}"),)))
+
+
+async def _filled(path: Path, entries: int) -> Path:
+    storage = await open_sqlite(path, clock=ManualClock(), inline=True, synchronous="normal")
+    await storage.commit(Batch(next_id=2, at_ms=START_MS, conversations=(Conversation(id=1, created_at_ms=START_MS),)))
+    for first in range(2, entries + 2, 1_000):
+        last = min(first + 1_000, entries + 2)
+        await storage.commit(Batch(next_id=last, at_ms=START_MS, entries=tuple(_entry(entry_id) for entry_id in range(first, last))))
+    await storage.close()
+    return path
+
+
+async def _commit_ms(path: Path, times: int) -> float:
+    copied = path.with_suffix(".copy.sqlite")
+    shutil.copy(path, copied)
+    clock = ManualClock()
+    session = await Session.open(await open_sqlite(copied, clock=clock, inline=True, synchronous="normal"), clock=clock)
+
+    async def write(transaction: Transaction) -> None:
+        transaction.insert_entry(_entry(transaction.new_id()))
+
+    took_ms = await median_ms(lambda: session.commit(write), times)
+    await session.close()
+    return took_ms
+
+
+async def _open_ms(path: Path, times: int) -> float:
+    async def open_and_read() -> None:
+        storage: Storage = await open_sqlite(path, clock=ManualClock(), inline=True)
+        await storage.entries(1, limit=200, descending=True)
+        took.append((time.perf_counter_ns() - start_ns) / 1e6)
+        await storage.close()
+
+    took: list[float] = []
+    for _ in range(times):
+        start_ns = time.perf_counter_ns()
+        await open_and_read()
+    return statistics.median(took)
+
+
+# ------------------------------------------------------------------------------------------------------------------ tasks
+
+
+async def chained_tasks(folder: Path, sizes: Sizes) -> list[Row]:
+    """Tasks of which each starts the next one in the commit of its end."""
+    del folder
+    ended = asyncio.Event()
+
+    async def link(runtime: TaskRuntime) -> None:
+        n = int(str(runtime.checkpoint["n"]))
+
+        async def write(transaction: Transaction, task: Task) -> Move:
+            if n < sizes.tasks:
+                following = Task(
+                    id=transaction.new_id(),
+                    kind=task.kind,
+                    conversation_id=task.conversation_id,
+                    input={},
+                    state=Pending(checkpoint={"phase": "link", "n": n + 1}),
+                    created_at_ms=transaction.now_ms,
+                )
+                transaction.put_task(following)
+            return End(Completed(value=n))
+
+        await runtime.commit(write)
+        if n == sizes.tasks:
+            ended.set()
+
+    clock = ManualClock()
+    harness = await Harness.open(
+        MemoryStorage(),
+        models=ScriptedModel(clock),
+        clock=clock,
+        entropy=SeededEntropy(1),
+        environment=lambda _conversation_id, agent: Folder(agent.cwd),
+        extensions=(Extension(name="chain", tasks=(TaskDefinition(kind="chain", phases={"link": link}),)),),
+    )
+    conversation = await harness.create_conversation(Agent())
+
+    async def run() -> None:
+        await harness.start_task(conversation.id, "chain", {}, {"phase": "link", "n": 1})
+        await ended.wait()
+
+    took_ms = await timed_ms(run)
+    await harness.close()
+    return [Row(name=f"{sizes.tasks} chained tasks on memory", value=sizes.tasks / took_ms * 1_000, limit=300, unit="tasks/s", is_least=True)]
+
+
+MEASURES: tuple[Callable[[Path, Sizes], Awaitable[list[Row]]], ...] = (partials, sizes_of_stores, chained_tasks)
