@@ -72,12 +72,18 @@ def _version(wanted: bool) -> None:
 def chat(
     prompt: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
     continue_: Annotated[bool, typer.Option("--continue", "-c", help="Resume this directory's newest chat and its work.")] = False,
+    resume: Annotated[str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume a chat; without ID: choose one.")] = None,
     print_: Annotated[bool, typer.Option("--print", "-p", help="Print the answer and exit; more: pidurable -p --help")] = False,
     mode: Annotated[Mode, typer.Option(metavar="MODE", show_default=False, help="With -p: text (the answer) or json (one event a line).")] = Mode.TEXT,
     model: Annotated[str | None, typer.Option(metavar="M", help="The model: provider/name, or playback/NAME.")] = None,
     approve: Annotated[Approve | None, typer.Option(metavar="MODE", help="What needs no question: ask, edits, all; plan only reads.")] = None,
     thinking: Annotated[Thinking | None, typer.Option(metavar="LEVEL", help="How much to reason: off, low, medium, high.")] = None,
     trust: Annotated[bool, typer.Option("--trust", help="Use this project's own files in this run, unasked.")] = False,
+    tools: Annotated[str | None, typer.Option(metavar="A,B", help="Offer only these tools.")] = None,
+    max_turns: Annotated[int | None, typer.Option(min=1, metavar="N", help="End a run after N turns (exit status 3).")] = None,
+    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="End a run that has cost so much (exit status 3).")] = None,
+    name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What to call the chat.")] = "",
+    no_session: Annotated[bool, typer.Option("--no-session", help="Store nothing: the chat is gone with the process.")] = False,
     cwd: Cwd = None,
     debug: Debug = False,
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
@@ -89,10 +95,23 @@ def chat(
     del debug, version
     if mode is Mode.JSON and not print_:
         raise BadRequest("--mode json needs print mode. Nothing was started.", hint="Add -p.")
+    if continue_ and resume is not None:
+        raise BadRequest("--continue and --resume both say which chat. Nothing was started.", hint="Take one of them.")
+    if no_session and (continue_ or resume is not None):
+        raise BadRequest("A chat that is stored cannot be resumed with --no-session. Nothing was started.")
+    if print_ and resume == "":
+        raise BadRequest("Print mode cannot ask which chat to resume. Nothing was started.", hint="pidurable -r ID -p; pidurable sessions lists the ids.")
     return open_chat(
         Wish(
             prompt=" ".join(mention_of(word) for word in prompt or ()),
-            resume=continue_,
+            resume=continue_ or resume is not None,
+            chat_id=resume or None,
+            pick=resume == "",
+            name=name,
+            tools=None if tools is None else tuple(word.strip() for word in tools.split(",") if word.strip()),
+            in_memory=no_session,
+            max_turns=max_turns,
+            max_cost_usd=max_cost,
             in_print_mode=print_,
             as_json=mode is Mode.JSON,
             model=model,

@@ -25,6 +25,7 @@ from pi_durable_tui.cli.stdin import piped_text, prompt_of
 from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.generation.limits import LIMIT
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.safe_text import safe_text
@@ -62,7 +63,10 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
         followers.append(asyncio.ensure_future(_deny_questions(opened.conversation)))
         if wish.as_json:
             followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
-        answer = await _while(followers, _answer(opened, prompt))
+        try:
+            answer = await _while(followers, _answer(opened, prompt))
+        finally:
+            await _remark_on_price(opened, wish)
     finally:
         await opened.harness.close()
         await asyncio.gather(*followers)  # the close ended them, after they had got everything
@@ -131,6 +135,15 @@ async def _answer_to(opened: Opened, submission: Submission) -> str:
             raise InternalError(f"submission {submission.id} is {submission.status} after it was waited for")
 
 
+async def _remark_on_price(opened: Opened, wish: Wish) -> None:
+    """Say so when the limit on cost could not hold."""
+    if wish.max_cost_usd is None or opened.harness.failed is not None:
+        return
+    unknown = [model for model, used in (await opened.conversation.view()).usage.models.items() if used.cost_usd is None]
+    if unknown:
+        note(f"the price of {unknown[0]} is not known, so --max-cost did not count it.")
+
+
 async def _newest_answer(conversation: Conversation) -> str:
     for stored in reversed(await conversation.entries()):
         message = stored.entry.message
@@ -143,6 +156,8 @@ def _error(problem: Problem) -> PidurableError:
     """Why there is no answer, as an error of the command line. PURE."""
     hint = "What happened is stored: pidurable log shows it, pidurable --continue goes on from there."
     said = f" {problem.message}" if problem.message else ""
+    if problem.reason == LIMIT:
+        return Refused(f"The run was ended before it had an answer.{said}", hint=f'{hint} With another limit: pidurable -c -p "go on"')
     return ModelError(f"The run ended without an answer ({problem.reason}).{said}", hint=hint)
 
 

@@ -11,6 +11,7 @@ Commands stand first: with an option before it (`pidurable -c log`) a word belon
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,10 @@ CHAT = "chat"
 _HELP = ("--help", "-h")
 _USAGE = "[OPTIONS] [--] [PROMPT]…"
 
-MORE = frozenset({"mode", "debug"})
+_RESUME = ("--resume", "-r")
+_CHAT_ID = re.compile(r"[0-9]+(\.[0-9]+)?")
+
+MORE = frozenset({"mode", "debug", "name", "no_session", "tools", "max_turns", "max_cost", "trust"})
 """Options of the chat that its own page shows (`pidurable -p --help`) and the first page leaves out, so that it fits a screen."""
 
 _COLUMN_CELLS = 38
@@ -38,18 +42,35 @@ def routed(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
     return [CHAT, *arguments]
 
 
+def with_resume_values(arguments: Sequence[str]) -> list[str]:
+    """`--resume` with the id behind it if there is one, else with an empty one, so that an option may stand alone. PURE."""
+    result: list[str] = []
+    for number, word in enumerate(arguments):
+        if word == "--":
+            return [*result, *arguments[number:]]
+        result.append(word)
+        following = arguments[number + 1] if number + 1 < len(arguments) else ""
+        if word in _RESUME and not _CHAT_ID.fullmatch(following):
+            result.append("")
+    return result
+
+
 class ChatCommand(TyperCommand):
     """The chat: its page shows every option."""
 
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path.removesuffix(f" {CHAT}"), _USAGE)
 
+    def format_help_text(self, ctx: Context, formatter: HelpFormatter) -> None:
+        """Nothing: the options fill the screen."""
+
 
 class PromptOrCommand(TyperGroup):
     """A group of commands in which everything that is no command is a prompt."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, routed(args, self.commands))
+        found = routed(args, self.commands)
+        return super().parse_args(ctx, with_resume_values(found) if found[:1] == [CHAT] else found)
 
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, f"{_USAGE} | COMMAND [OPTIONS]")
