@@ -18,11 +18,10 @@ from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
-from pi_durable_tui.tui.desk import DeskPort
-from pi_durable_tui.tui.doubt import Answer, Doubt, instruction
+from pi_durable_tui.tui.actions.doubt import Answer, Doubt, instruction
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
-from pi_durable_tui.tui.ports import ConversationPort, HarnessPort, WorkspacePort
+from pi_durable_tui.tui.ports import ConversationPort, DeskPort, HarnessPort, WorkspacePort
 from pi_durable_tui.tui.rows import Notice
 
 T = TypeVar("T")

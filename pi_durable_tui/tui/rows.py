@@ -14,8 +14,8 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
-from pi_durable_tui.tui.colors import Colored, Span, colored
-from pi_durable_tui.tui.images import image_words
+from pi_durable_tui.tui.foreign.colors import Colored, Span, colored
+from pi_durable_tui.tui.foreign.images import image_words
 from pi_durable_tui.tui.safe_text import overwritten, safe_line, safe_text
 
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]

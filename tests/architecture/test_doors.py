@@ -21,6 +21,7 @@ FILE_DOORS = (
     "pi_durable_tui/playback/folder.py",
     "pi_durable_tui/context/files.py",
     "pi_durable_tui/cli/paths.py",
+    "pi_durable_tui/cli/screen/editor.py",
 )
 FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
 MAY_WAIT_FOR_THE_WORLD = ("tests/support/", "tests/journeys/", "tests/crash/", "tests/tools/", "tests/ci.py")

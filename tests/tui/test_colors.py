@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rich.color import Color
 from rich.style import Style
 
-from pi_durable_tui.tui.colors import colored
-from pi_durable_tui.tui.images import image_words
+from pi_durable_tui.tui.foreign.colors import colored
+from pi_durable_tui.tui.foreign.images import image_words
 from pi_durable_tui.tui.safe_text import SEQUENCE_MARK, safe_text, without_colors
 from tests.tui.test_rows import ATTACK
 

@@ -9,8 +9,8 @@ import pytest
 from textual import events
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.tui.widgets import tokens
-from pi_durable_tui.tui.widgets.kill_ring import KillRing
+from pi_durable_tui.tui.widgets.composing import tokens
+from pi_durable_tui.tui.widgets.composing.kill_ring import KillRing
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import view
 

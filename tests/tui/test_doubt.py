@@ -9,7 +9,7 @@ import pytest
 from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.task import Pending, Task
-from pi_durable_tui.tui.doubt import Doubt, doubts, instruction
+from pi_durable_tui.tui.actions.doubt import Doubt, doubts, instruction
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import START_MS, result, user, view
 

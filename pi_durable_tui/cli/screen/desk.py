@@ -1,4 +1,4 @@
-"""What the composer needs of this machine: implements `tui.desk.DeskPort`."""
+"""What the composer needs of this machine: implements `tui.ports.DeskPort`."""
 
 from __future__ import annotations
 

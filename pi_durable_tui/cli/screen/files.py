@@ -47,7 +47,7 @@ class FileNames:
         self._is_scanning = False
 
     def find(self, query: str, *, limit: int) -> Sequence[str]:
-        """See `tui.desk.DeskPort`."""
+        """See `tui.ports.DeskPort`."""
         self._refresh()
         self._first.wait(FIRST_WITHIN_S)
         names = self._names
@@ -55,7 +55,7 @@ class FileNames:
         return [rank[-1] for rank in heapq.nsmallest(limit, (rank for rank in ranks if rank is not None))]
 
     def complete(self, typed: str, *, limit: int) -> Sequence[str]:
-        """See `tui.desk.DeskPort`."""
+        """See `tui.ports.DeskPort`."""
         folder, slash, begin = typed.rpartition("/")
         home = str(Path.home()) if folder == "~" or folder.startswith("~/") else ""
         place = Path(self._root, home + folder.removeprefix("~") if home else f"{folder}{slash}")

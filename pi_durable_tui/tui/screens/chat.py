@@ -19,9 +19,9 @@ from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui import status
+from pi_durable_tui.tui.actions.doubt import doubts
 from pi_durable_tui.tui.actions.escape import Round, Stop, StopSubagent, hint, what_stops
 from pi_durable_tui.tui.bridge import OLDER_ENTRIES, Bridge, Opened
-from pi_durable_tui.tui.doubt import doubts
 from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Projection

@@ -14,7 +14,7 @@ from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from pi_durable_tui.tui.doubt import Answer, Doubt
+from pi_durable_tui.tui.actions.doubt import Answer, Doubt
 from pi_durable_tui.tui.palette import Palette
 
 GRACE_MS = 350

@@ -21,12 +21,12 @@ from textual.widgets import TextArea
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.tui.commands import Offer, completions
-from pi_durable_tui.tui.desk import DeskPort
+from pi_durable_tui.tui.ports import DeskPort
 from pi_durable_tui.tui.safe_text import safe_input
 from pi_durable_tui.tui.terminal_app import TerminalApp
-from pi_durable_tui.tui.widgets import tokens
 from pi_durable_tui.tui.widgets.choices import Choice, Choices
-from pi_durable_tui.tui.widgets.kill_ring import KillRing
+from pi_durable_tui.tui.widgets.composing import tokens
+from pi_durable_tui.tui.widgets.composing.kill_ring import KillRing
 from pi_durable_tui.tui.widgets.menu import Menu
 
 TYPING_GAP_S = 0.015

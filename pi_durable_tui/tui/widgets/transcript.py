@@ -19,9 +19,9 @@ from textual.strip import Strip
 from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import FoldedRow, UserRow
-from pi_durable_tui.tui.widgets.finding import Direction, Found, count, find, may_hold
-from pi_durable_tui.tui.widgets.row_view import RowView
-from pi_durable_tui.tui.widgets.selecting import Place, Selecting, Spot, cells_on, moved, ordered, word_cells
+from pi_durable_tui.tui.widgets.reading.finding import Direction, Found, count, find, may_hold
+from pi_durable_tui.tui.widgets.reading.row_view import RowView
+from pi_durable_tui.tui.widgets.reading.selecting import Place, Selecting, Spot, cells_on, moved, ordered, word_cells
 
 _SAID_S = 2.0
 

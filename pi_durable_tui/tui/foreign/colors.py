@@ -16,6 +16,7 @@ from rich.style import Style
 from pi_durable_tui.tui.safe_text import SafeStream, safe_text
 
 _SGR = re.compile(r"\x1b\[([0-9;:]{0,64}+)m")
+_LINE_END = re.compile(r"\r((?:\x1b\[[0-9;:]{0,64}+m)+)\n")
 _MAX_SPANS = 20_000
 
 Span = tuple[int, int, Style]
@@ -46,6 +47,7 @@ def colored(text: str) -> Colored:
     """Safe text with the colours it had. The text is what `safe_text` makes of it without its colour sequences (line breaks of the cap apart)."""
     if "\x1b[" not in text:
         return Colored(safe_text(text))
+    text = _LINE_END.sub(r"\1\n", text)  # a line end stays one when a colour ends inside of it
     stream, look, spans = SafeStream(), _Look(), list[Span]()
     parts: list[str] = []
     length = position = 0

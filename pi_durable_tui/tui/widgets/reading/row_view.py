@@ -23,7 +23,7 @@ from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segmen
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Rows
 from pi_durable_tui.tui.rows import FoldedRow, RetryRow, Row, ToolRow
-from pi_durable_tui.tui.widgets.drawn import DrawnRow, DrawnRows
+from pi_durable_tui.tui.widgets.reading.drawn import DrawnRow, DrawnRows
 
 _SETTLE_ROUNDS = 6
 

@@ -1,0 +1,1 @@
+"""What others made, for the screen: colours that tools print, pictures in words. PURE."""

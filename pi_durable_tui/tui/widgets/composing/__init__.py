@@ -1,0 +1,1 @@
+"""The parts of the composer that know no widget: what was killed, what stands at the cursor."""
