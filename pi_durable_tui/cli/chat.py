@@ -25,6 +25,7 @@ from pi_durable_tui.harness.ports import ModelGateway, ThinkingLevel, Tool
 from pi_durable_tui.harness.settings import Limits
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.tools.catalog import all_tools
+from pi_durable_tui.tools.history.history import FileHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

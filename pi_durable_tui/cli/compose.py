@@ -139,33 +139,44 @@ def all_models(setup: Setup) -> Gateways:
     )
 
 
-async def open_harness(setup: Setup, number: int, storage: Storage, models: ModelGateway, *, extensions: Sequence[Extension] = ()) -> Harness:
+async def open_harness(
+    setup: Setup, number: int, storage: Storage, models: ModelGateway, *, extensions: Sequence[Extension] = (), workplace: Workplace | None = None
+) -> Harness:
     """A harness over open session `number`, which it owns from now on; recovered, and running nothing yet."""
-    environments = Environments(setup, number)
-    recorder = file_recorder(setup, number, environments)
+    workplace = workplace or workplace_of(setup, number)
     return await Harness.open(
         storage,
         models=models,
         tools=all_tools(),
-        environment=environments,
+        environment=workplace.environments,
         clock=setup.clock,
         entropy=setup.entropy,
-        extensions=[recorder.extension(), *extensions],
+        extensions=[workplace.recorder.extension(), *extensions],
         settings=setup.settings.harness(),
         approver=approver(own_folders(setup)),
     )
 
 
-def file_recorder(setup: Setup, number: int, environments: Environments) -> FileRecorder:
-    """What keeps the files that the agent changes in session `number` (rule TU-18)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """Where the agents of a session work, and what keeps the files that they change (rule TU-18)."""
+
+    environments: Environments
+    recorder: FileRecorder
+
+
+def workplace_of(setup: Setup, number: int) -> Workplace:
+    """The workplace of session `number`. Writes nothing."""
+    environments = Environments(setup, number)
     agent = Agent(cwd=stored_directory(setup))
-    return FileRecorder(
+    recorder = FileRecorder(
         root=str(setup.place.directory),
         folder=setup.place.folder / f"session-{number}.files" / "contents",
         clock=setup.clock,
         reading=frozenset(tool.name for tool in all_tools() if tool.access == "read"),
         resolve=lambda conversation_id, path: environments(conversation_id, agent).resolve(path),
     )
+    return Workplace(environments=environments, recorder=recorder)
 
 
 def own_folders(setup: Setup) -> tuple[str, ...]:

@@ -161,6 +161,7 @@ class _Start:
         return Shown(
             loop=self._worker.loop,
             harness=opened.harness,
+            files=opened.history,
             conversation=opened.conversation,
             workspace=AppWorkspace(self._setup, self._wish, opened),
             resume=resume,

@@ -21,7 +21,7 @@ from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.actions.doubt import Answer, Doubt, instruction
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
-from pi_durable_tui.tui.ports import ConversationPort, DeskPort, HarnessPort, WorkspacePort
+from pi_durable_tui.tui.ports import ConversationPort, DeskPort, FilesPort, HarnessPort, WorkspacePort
 from pi_durable_tui.tui.rows import Notice
 
 T = TypeVar("T")
@@ -44,6 +44,7 @@ class Opened:
         seam: What happened before this opening, for the line at the place of resumption (rule TU-9); "" when there is nothing to tell.
         notices: What else to say at the start.
         waits: The work that is waiting goes on only when the person says so.
+        files: Files as of an entry; used on `loop`; None: they are not kept.
         desk: File names and an editor; None: neither.
         take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
     """
@@ -58,6 +59,7 @@ class Opened:
     take_theme: Callable[[ThemeName], Palette] = palette_of
     desk: DeskPort | None = None
     waits: bool = False
+    files: FilesPort | None = None
 
 
 class Bridge:
@@ -95,6 +97,11 @@ class Bridge:
         self._is_resumed = False
         self._following = self._start_following()
         self._consuming = asyncio.create_task(self._consume())
+
+    @property
+    def files(self) -> FilesPort | None:
+        """Files as of an entry, for `ask`."""
+        return self._opened.files
 
     @property
     def conversation_id(self) -> int:

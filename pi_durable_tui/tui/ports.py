@@ -7,12 +7,13 @@ move by hand.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pi_durable_tui.harness.chats import Branch, Chat
 from pi_durable_tui.harness.live import Agent, UsageTotals
 from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
+from pi_durable_tui.harness.tool.approval import Granted, Rule
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
@@ -100,8 +101,83 @@ class WorkspacePort(Protocol):
     async def prepared(self, text: str, model: str | None) -> PreparedPort: ...
 
 
+class DiffPort(Protocol):
+    """A difference: a unified diff, and how many lines it adds and removes."""
+
+    @property
+    def text(self) -> str: ...
+
+    @property
+    def added(self) -> int: ...
+
+    @property
+    def removed(self) -> int: ...
+
+
+class StepPort(Protocol):
+    """One file that would be changed: what it shall hold (None: be gone), and the name of what it holds (None: it is not there)."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def data(self) -> bytes | None: ...
+
+    @property
+    def now(self) -> str | None: ...
+
+    @property
+    def diff(self) -> DiffPort: ...
+
+
+class PlanPort(Protocol):
+    """What taking file changes back would do; `impossible` are (path, why)."""
+
+    @property
+    def steps(self) -> Sequence[StepPort]: ...
+
+    @property
+    def impossible(self) -> Sequence[tuple[str, str]]: ...
+
+    @property
+    def is_whole(self) -> bool: ...
+
+
+class RestoredPort(Protocol):
+    """What was done, and (path, why) of what was not."""
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def failed(self) -> Sequence[tuple[str, str]]: ...
+
+
+class FilesPort(Protocol):
+    """Files as of an entry; `restore` takes a plan that it gave."""
+
+    async def plan_back(self, conversation_id: int, entry_id: int) -> PlanPort: ...
+
+    async def plan_undo(self, conversation_id: int) -> PlanPort: ...
+
+    async def restore(self, conversation_id: int, plan: Any) -> RestoredPort: ...  # noqa: ANN401 - a plan goes back to whoever made it
+
+
+class PermissionsPort(Protocol):
+    """The standing permissions of the session."""
+
+    async def list(self) -> tuple[Granted, ...]: ...
+
+    async def grant(self, rule: Rule, *, by: str) -> Granted: ...
+
+    async def revoke(self, grant_id: int) -> None: ...
+
+
 class HarnessPort(Protocol):
     """An open harness."""
+
+    @property
+    def permissions(self) -> PermissionsPort: ...
 
     @property
     def overview(self) -> OverviewPort: ...

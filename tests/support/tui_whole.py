@@ -75,6 +75,12 @@ class Whole:
                 return shown
         raise AssertionError(f"{words!r} {'stayed' if gone else 'did not appear'}:\n{shown}")
 
+    def files(self, history: Any) -> None:
+        """What the session keeps of files, from now on."""
+        opened = self.app._opened
+        assert opened is not None
+        object.__setattr__(opened, "files", history)
+
     async def view(self) -> ConversationView:
         """What is shown, once it is."""
         while self.app.view is None:

@@ -94,6 +94,14 @@ class FileHistory:
         wanted = targets(changes)
         return await in_thread(lambda: self._plan(wanted))
 
+    async def plan_back(self, conversation_id: int, entry_id: int) -> Plan:
+        """What taking back everything since an entry would do.
+
+        Raises:
+            NotFound: The conversation does not see that entry.
+        """
+        return await self.plan(await self.changed_since(conversation_id, entry_id))
+
     async def plan_undo(self, conversation_id: int) -> Plan:
         """What taking back the last restore would do; no steps when there is none, or its files have been changed since."""
         log = log_of(await self._session.snapshot(FILES, conversation_id))

@@ -10,7 +10,9 @@ from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
+from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.moves import Moves
+from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES, ThemeName
 from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_lines
@@ -22,13 +24,16 @@ if TYPE_CHECKING:
 
 def commands_of(app: PidurableApp, moves: Moves) -> dict[str, Callable[[str], None]]:
     """Every command by its name."""
-    acts = Acts(app)
+    acts, files = Acts(app), Files(app)
     return {
         "help": acts.help,
         "hotkeys": acts.hotkeys,
         "model": acts.model,
         "thinking": acts.thinking,
         "approve": acts.approve,
+        "permissions": PermissionList(app).show,
+        "undo": files.undo,
+        "redo": files.redo,
         "compact": acts.compact,
         "context": acts.context,
         "session": acts.session,

@@ -1,0 +1,110 @@
+"""What /undo and /redo do: show what taking file changes back would mean, and do it when a person says so (rule TU-18)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, Literal
+
+from pi_durable_tui.records.entry import USER
+from pi_durable_tui.tui.bridge import Bridge
+from pi_durable_tui.tui.ports import FilesPort, PlanPort
+from pi_durable_tui.tui.safe_text import safe_line
+from pi_durable_tui.tui.screens.picker import Choice, PickerScreen
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.app import PidurableApp
+
+SHOWN_IMPOSSIBLE = 3
+
+
+class Files:
+    """See the module. Used on the screen's loop."""
+
+    def __init__(self, app: PidurableApp) -> None:
+        self._app = app
+
+    def undo(self, argument: str) -> None:
+        """Take back what was changed since the last message, or since an entry."""
+        self._run(lambda bridge, files: self._undo(bridge, files, argument))
+
+    def redo(self, _argument: str) -> None:
+        """Take the last /undo back."""
+        self._run(self._redo)
+
+    def _run(self, act: Callable[[Bridge, FilesPort], Coroutine[Any, Any, None]]) -> None:
+        bridge, view = self._app.bridge, self._app.view
+        if bridge is None or view is None:
+            return
+        if bridge.files is None:
+            self._app.tell("info", "Files are not kept in this session, so nothing can be taken back.")
+        elif view.is_busy:
+            self._app.tell("info", "Work is going on. Esc stops it; then files can be taken back.")
+        else:
+            self._app.run_worker(act(bridge, bridge.files))
+
+    async def _undo(self, bridge: Bridge, files: FilesPort, argument: str) -> None:
+        view = self._app.view
+        if argument and not argument.isdecimal():
+            self._app.tell("warn", "/undo takes the number of an entry, or nothing.")
+            return
+        inputs = (
+            [stored.entry.id for stored in view.entries if stored.entry.kind == USER and "submissionId" in (stored.entry.data or {})]
+            if view is not None
+            else []
+        )
+        entry_id = int(argument) if argument else (inputs[-1] if inputs else None)
+        if entry_id is None:
+            self._app.tell("info", "Nothing was asked here yet, so nothing was changed.")
+            return
+        shown = bridge.conversation_id
+        plan = await bridge.ask(lambda _harness: files.plan_back(shown, entry_id))
+        if plan is not None:
+            await self._offer(bridge, files, plan, "undo")
+
+    async def _redo(self, bridge: Bridge, files: FilesPort) -> None:
+        shown = bridge.conversation_id
+        plan = await bridge.ask(lambda _harness: files.plan_undo(shown))
+        if plan is not None:
+            await self._offer(bridge, files, plan, "redo")
+
+    async def _offer(self, bridge: Bridge, files: FilesPort, plan: PlanPort, kind: Literal["undo", "redo"]) -> None:
+        """Show every file with its difference; nothing happens before the key that says so."""
+        self._warn(plan, kind)
+        if not plan.steps:
+            self._app.tell("info", "No file has to be changed for that." if kind == "undo" else "There is no /undo to take back here.")
+            return
+        choices = [
+            Choice(
+                value=step.path,
+                label=step.path,
+                badge="is removed" if step.data is None else ("comes back" if step.now is None else ""),
+                detail=f"+{step.diff.added} -{step.diff.removed}",
+                preview=step.diff.text or "(no text)",
+            )
+            for step in plan.steps
+        ]
+        title = f"Take back {_files(len(plan.steps))}?" if kind == "undo" else f"Bring {_files(len(plan.steps))} back again?"
+        picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, title, choices, keys={"y": "changes all of these files"}))
+        if picked is None or picked.key != "y":
+            self._app.tell("info", "Nothing was changed.")
+            return
+        shown = bridge.conversation_id
+        restored = await bridge.ask(lambda _harness: files.restore(shown, plan))
+        if restored is None:
+            return
+        for path, why in restored.failed:
+            self._app.tell("warn", f"{safe_line(path)}: {why}")
+        again = " /redo brings the changes again." if kind == "undo" else ""
+        self._app.tell("good", f"{_files(len(restored.paths))} changed. The model is not told.{again}")
+
+    def _warn(self, plan: PlanPort, kind: str) -> None:
+        for path, why in plan.impossible[:SHOWN_IMPOSSIBLE]:
+            self._app.tell("warn", f"{safe_line(path)} cannot be taken back: {why}")
+        if len(plan.impossible) > SHOWN_IMPOSSIBLE:
+            self._app.tell("warn", f"{len(plan.impossible) - SHOWN_IMPOSSIBLE} more files cannot be taken back.")
+        if kind == "undo" and not plan.is_whole and plan.steps:
+            self._app.tell("info", "Not every file of the directory could be looked at, so commands may have changed others too.")
+
+
+def _files(number: int) -> str:
+    return "1 file" if number == 1 else f"{number} files"
