@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pi_durable_tui.errors import InternalError, PidurableError
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
@@ -81,49 +81,38 @@ class Following:
     async def run(self) -> None:
         """Until it is cancelled or the session closes."""
         try:
-            async for frame in self._conversation.watch():
-                self._view = frame.view
-                self._keep_up({subagent.conversation_id for subagent in subagents_at_work(frame.view)})
-                self._tell()
-        except PidurableError as problem:
-            self._on_problem(problem)
-        except Exception as problem:  # noqa: BLE001 - a dead watch would leave a screen that looks alive; it must be told
-            self._on_problem(InternalError(f"the watch of the conversation ended: {problem!r}"))
+            await self._told(self._watch_own())
         finally:
             self._keep_up(set())
+
+    async def _watch_own(self) -> None:
+        async for frame in self._conversation.watch():
+            self._view = frame.view
+            self._keep_up({subagent.conversation_id for subagent in subagents_at_work(frame.view)})
+            self._tell()
 
     def _keep_up(self, wanted: set[int]) -> None:
         for conversation_id in self._watches.keys() - wanted:
             self._watches.pop(conversation_id).cancel()
             self._views.pop(conversation_id, None)
         for conversation_id in wanted - self._watches.keys():
-            self._watches[conversation_id] = asyncio.create_task(self._watch(conversation_id))
+            self._watches[conversation_id] = asyncio.create_task(self._told(self._watch(conversation_id)))
 
     async def _watch(self, conversation_id: int) -> None:
+        conversation = await self._open(conversation_id)
+        async for frame in conversation.watch():
+            self._views[conversation_id] = frame.view
+            self._tell()
+
+    async def _told(self, watching: Awaitable[None]) -> None:
         try:
-            conversation = await self._open(conversation_id)
-            async for frame in conversation.watch():
-                self._views[conversation_id] = frame.view
-                self._tell()
+            await watching
         except PidurableError as problem:
             self._on_problem(problem)
+        except Exception as problem:  # noqa: BLE001 - a dead watch would leave a screen that looks alive; it must be told
+            self._on_problem(InternalError(f"the watch of a conversation ended: {problem!r}"))
 
     def _tell(self) -> None:
         if self._view is not None:
-            known = self._views
-            subagents = subagents_at_work(self._view)
-            self._on_sight(
-                Sight(
-                    view=self._view,
-                    subagents=tuple(
-                        Subagent(
-                            task_id=each.task_id,
-                            name=each.name,
-                            conversation_id=each.conversation_id,
-                            is_background=each.is_background,
-                            view=known.get(each.conversation_id),
-                        )
-                        for each in subagents
-                    ),
-                )
-            )
+            subagents = tuple(replace(each, view=self._views.get(each.conversation_id)) for each in subagents_at_work(self._view))
+            self._on_sight(Sight(view=self._view, subagents=subagents))

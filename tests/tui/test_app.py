@@ -242,3 +242,29 @@ def test_the_last_lines_are_plain_safe_and_at_most_as_many_as_asked() -> None:
     assert last_lines(story, 5) == ("✓ bash  make  1 line · 0.1s", "", "  Done", "", "  A␛B␛")
     assert last_lines(story, 2) == ("  A␛B␛",)
     assert last_lines(view(), 5) == ()
+
+
+@pytest.mark.rule("TU-19", "SA-3")
+async def test_a_question_that_came_while_something_lay_over_the_chat_takes_no_answer_at_once() -> None:
+    async with running(view(streaming=[])) as rig:
+        await rig.type("/help")
+        await rig.press("enter")
+        await rig.show(view(tools=[ASKING]))
+        await answerable(rig)
+        await rig.pilot.press("escape", "y", "enter")
+        assert rig.asked == [], "what was pressed for the page allows nothing"
+        await answerable(rig)
+        await rig.press("y")
+        assert rig.asked == [("answer", 77, "allow", "terminal")]
+
+
+@pytest.mark.rule("TU-7")
+async def test_keys_of_the_chat_do_nothing_while_a_page_lies_over_it() -> None:
+    async with running(view(user(1, "x"), streaming=[])) as rig:
+        await rig.type("/hotkeys")
+        await rig.press("enter", "ctrl+t", "alt+s")
+        assert "Keys" in rig.text()
+        await rig.press("escape")
+        assert rig.asked == []
+        assert "At work" not in rig.text()
+        assert "no subagents" not in rig.text()

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from textual.screen import ModalScreen
 
 from pi_durable_tui.harness.chats import Branch, Chat
 from pi_durable_tui.records.entry import StoredEntry
@@ -186,7 +187,7 @@ class Moves:
 
     def _with_bridge(self, work: Callable[[Bridge], Coroutine[Any, Any, object]]) -> None:
         bridge = self._app.bridge
-        if bridge is not None and self._app.view is not None:
+        if bridge is not None and self._app.view is not None and not isinstance(self._app.screen, ModalScreen):
             self._app.run_worker(work(bridge))
 
 

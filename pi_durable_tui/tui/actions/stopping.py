@@ -70,6 +70,8 @@ class Stopping:
 
     def toggle_tasks(self) -> None:
         """Show the task graph, or hide it; it is read again and again only while it is shown."""
+        if isinstance(self._app.screen, ModalScreen):
+            return
         is_shown = self._app.chat.toggle_tasks()
         if self._timer is None:
             self._timer = self._app.set_interval(READ_TASKS_MS / 1000, self._read_tasks, pause=True)
