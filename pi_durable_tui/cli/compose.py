@@ -26,6 +26,7 @@ from pi_durable_tui.permissions.approver import approver
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.storage.conversion import open_store
 from pi_durable_tui.storage.jsonl import JsonlStorage
+from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
@@ -133,7 +134,7 @@ async def open_session(setup: Setup, number: int, *, read_only: bool = False) ->
 def all_models(setup: Setup) -> Gateways:
     """The gateway to every model; loads nothing yet."""
     return Gateways(
-        live=lambda: LiteLlmGateway(clock=setup.clock, entropy=setup.entropy, environ=setup.environ),
+        live=lambda: LiteLlmGateway(clock=setup.clock, entropy=setup.entropy, environ=setup.environ, models=setup.settings.models),
         progress=setup.place.folder / "playback.txt",
         clock=setup.clock,
     )
@@ -143,7 +144,8 @@ async def open_harness(
     setup: Setup, number: int, storage: Storage, models: ModelGateway, *, extensions: Sequence[Extension] = (), workplace: Workplace | None = None
 ) -> Harness:
     """A harness over open session `number`, which it owns from now on; recovered, and running nothing yet."""
-    workplace = workplace or workplace_of(setup, number)
+    workplace = workplace or workplace_of(setup, number, storage)
+    keeping = () if workplace.recorder is None else (workplace.recorder.extension(),)
     return await Harness.open(
         storage,
         models=models,
@@ -151,7 +153,7 @@ async def open_harness(
         environment=workplace.environments,
         clock=setup.clock,
         entropy=setup.entropy,
-        extensions=[workplace.recorder.extension(), *extensions],
+        extensions=[*keeping, *extensions],
         settings=setup.settings.harness(),
         approver=approver(own_folders(setup)),
     )
@@ -159,15 +161,17 @@ async def open_harness(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """Where the agents of a session work, and what keeps the files that they change (rule TU-18)."""
+    """Where the agents of a session work, and what keeps the files that they change (rule TU-18); None: nothing keeps them."""
 
     environments: Environments
-    recorder: FileRecorder
+    recorder: FileRecorder | None
 
 
-def workplace_of(setup: Setup, number: int) -> Workplace:
-    """The workplace of session `number`. Writes nothing."""
+def workplace_of(setup: Setup, number: int, storage: Storage) -> Workplace:
+    """The workplace of session `number`. Writes nothing. A session that is kept in memory only keeps no files either."""
     environments = Environments(setup, number)
+    if isinstance(storage, MemoryStorage):
+        return Workplace(environments=environments, recorder=None)
     agent = Agent(cwd=stored_directory(setup))
     recorder = FileRecorder(
         root=str(setup.place.directory),

@@ -20,6 +20,7 @@ from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
+from pi_durable_tui.models.overrides import ModelOverride
 from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
 LIMIT_BYTES = 100_000
@@ -38,6 +39,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "store": (StoreKind, '"sqlite" or "jsonl"'),
+    "models": (dict[str, ModelOverride], f"an object: model id -> {{{', '.join(ModelOverride.__struct_fields__)}}}"),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
 }
 """Key -> (type, what is allowed, for people)."""
@@ -57,6 +59,7 @@ class UserSettings:
     Attributes:
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
+        models: What the person says of single models, see `models/overrides.py`.
     """
 
     model: str | None = None
@@ -66,6 +69,7 @@ class UserSettings:
     on_continue: Literal["go", "ask"] = "go"
     restart_limit: float | None = None
     store: StoreKind = "sqlite"
+    models: dict[str, ModelOverride] = field(default_factory=dict[str, ModelOverride])
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
 
     def harness(self) -> HarnessSettings:

@@ -19,7 +19,18 @@ from pi_durable_tui.records.messages import Content, Message, StopReason, Usage
 ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 
 FailureReason: TypeAlias = Literal[
-    "rate_limit", "overloaded", "server", "connection", "timeout", "auth", "quota", "context_overflow", "invalid_request", "no_model", "unknown"
+    "rate_limit",
+    "overloaded",
+    "server",
+    "connection",
+    "timeout",
+    "auth",
+    "quota",
+    "context_overflow",
+    "thinking_refused",  # thoughts of earlier answers were not taken back (CASE-B9)
+    "invalid_request",
+    "no_model",
+    "unknown",
 ]
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from pi_durable_tui.harness.ports import ModelFailed, ModelRequest, ThinkingLevel
 from pi_durable_tui.models.catalog import Access, model_info, provider_of
 from pi_durable_tui.models.conversion import ends_without_thinking, openai_messages, openai_tools
+from pi_durable_tui.models.forms import form_of
+from pi_durable_tui.models.overrides import NOTHING, ModelOverride
 from pi_durable_tui.records.json import Json, JsonObject
 
 IDLE_TIMEOUT_MS = 120_000
@@ -49,18 +51,20 @@ def limits(options: JsonObject) -> Limits | ModelFailed:
     return Limits(idle_ms=_number(options.get("idle_timeout_ms")) or IDLE_TIMEOUT_MS, total_ms=_number(options.get("timeout_ms")))
 
 
-def call_arguments(request: ModelRequest, entry: Mapping[str, Any] | None, access: Access, bounds: Limits) -> dict[str, Any]:
+def call_arguments(request: ModelRequest, entry: Mapping[str, Any] | None, access: Access, bounds: Limits, override: ModelOverride = NOTHING) -> dict[str, Any]:
     """What LiteLLM is called with: one request, streamed, without any retry but the harness's own (CASE-B3).
 
     Args:
-        entry: What the local table says of the model; None: nothing.
+        entry: What is known of the model, `override` laid over it; None: nothing.
+        override: What the person says of it.
 
     Returns:
         Keyword arguments. The library's own timeout lies behind ours, so that ours is the one that tells what happened.
     """
+    form = form_of(request.model, entry)
     arguments: dict[str, Any] = {
         "model": request.model,
-        "messages": openai_messages(request.messages, model=request.model),
+        "messages": openai_messages(request.messages, model=request.model, form=form),
         "stream": True,
         "stream_options": {"include_usage": True},
         "num_retries": 0,
@@ -73,9 +77,15 @@ def call_arguments(request: ModelRequest, entry: Mapping[str, Any] | None, acces
     effort = reasoning_effort(request, entry)
     if effort is not None:
         arguments["reasoning_effort"] = effort
+        if override.thinking_levels is not None:
+            arguments["allowed_openai_params"] = ["reasoning_effort"]  # the person knows better than the library, which would leave it out
+    if override.max_output_tokens is not None:
+        arguments["max_tokens"] = override.max_output_tokens
     for name, option in (("max_tokens", "max_output_tokens"), ("temperature", "temperature"), ("extra_headers", "headers")):
         if option in request.options:
             arguments[name] = request.options[option]
+    if form == "responses":  # nothing is kept there for us, so the thoughts of an answer come along, encrypted, and go back with it
+        arguments |= {"include": ["reasoning.encrypted_content"], "store": False}
     if request.session_id and provider_of(request.model) == "openai" and access.base_url is None:
         arguments["prompt_cache_key"] = request.session_id  # other servers of this form may refuse what they do not know
     if access.api_key is not None:

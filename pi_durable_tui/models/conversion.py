@@ -1,18 +1,20 @@
 """Our records as the OpenAI form that LiteLLM takes for every provider. Pure.
 
 What providers refuse never leaves here (CASE-B2, CASE-B6): blank text blocks, an assistant message with neither text nor calls, names that are
-no names, an empty tool result. Order and pairing of calls and results are the context derivation's work (rule CX-1); nothing is added to it.
+no names, ids that are no ids, an empty tool result. Order and pairing of calls and results are the context derivation's work (rule CX-1);
+nothing is added to it. What differs between providers is looked up in `forms.py`.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import assert_never
 
 from pi_durable_tui.harness.ports import ToolSpec
 from pi_durable_tui.models.catalog import provider_of
+from pi_durable_tui.models.forms import CACHE_MARK, ENCRYPTED, Form, call_ids, form_of, origin_of, wants_cache_marks, wants_told_thoughts
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
@@ -24,16 +26,20 @@ every new one, the beginning that prompt caches rely on, and chat templates of l
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def openai_messages(messages: Sequence[Message], *, model: str) -> list[JsonObject]:
+def openai_messages(messages: Sequence[Message], *, model: str, form: Form | None = None) -> list[JsonObject]:
     """The conversation for `model`.
 
     Args:
         model: "provider/name"; thinking blocks go back only where they came from (CASE-B9).
+        form: What the request is sent in; None: as far as the name tells.
 
     Returns:
         New objects. System messages at the beginning are one message; neighbouring user messages are one. An assistant message that has
-        nothing a provider takes is left out.
+        nothing a provider takes is left out. Where the provider wants to be told what to keep, the system message and the last ones of this
+        request and of the one before are marked.
     """
+    form = form or form_of(model, None)
+    ids = call_ids(messages, model=model)
     head = 0
     while head < len(messages) and isinstance(messages[head], SystemMessage):
         head += 1
@@ -52,27 +58,24 @@ def openai_messages(messages: Sequence[Message], *, model: str) -> list[JsonObje
             case UserMessage():
                 _add_user(result, _parts(message.content))
             case AssistantMessage():
-                answer = _assistant(message, model)
+                answer = _assistant(message, model, form, ids)
                 if answer is not None:
                     result.append(answer)
             case ToolResultMessage():
-                result.append({"role": "tool", "tool_call_id": message.tool_call_id, "content": _result_text(message)})
+                call_id = ids.get(message.tool_call_id, message.tool_call_id)
+                result.append({"role": "tool", "tool_call_id": call_id, "content": _result_text(message)})
                 pictures.extend(_part(part) for part in message.content if isinstance(part, Image))
             case _:
                 assert_never(message)
     if pictures:
         _add_user(result, pictures)
-    return [_with_plain_text(message) for message in result]
+    plain = [_with_plain_text(message) for message in result]
+    return _with_cache_marks(plain) if wants_cache_marks(model) else plain
 
 
 def openai_tools(tools: Sequence[ToolSpec]) -> list[JsonObject]:
     """The tools in the OpenAI form, in order."""
     return [{"type": "function", "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters}} for tool in tools]
-
-
-def origin_of(model: str) -> str:
-    """Who signed a thinking block of `model`: everything before its last slash, so that vendors behind one router are told apart."""
-    return model.rpartition("/")[0]
 
 
 def ends_without_thinking(messages: Sequence[Message], *, model: str) -> bool:
@@ -87,28 +90,42 @@ def ends_without_thinking(messages: Sequence[Message], *, model: str) -> bool:
     return not any(isinstance(part, Thinking) and part.signature for part in last.content) or origin_of(last.model) != origin_of(model)
 
 
-def _assistant(message: AssistantMessage, model: str) -> JsonObject | None:
+def _assistant(message: AssistantMessage, model: str, form: Form, ids: Mapping[str, str]) -> JsonObject | None:
     is_origin = origin_of(message.model) == origin_of(model)
     content: list[Json] = []
     for part in message.content:
         match part:
             case Text() if part.text.strip():
                 content.append({"type": "text", "text": part.text})
-            case Thinking(signature=str(signature)) if is_origin and signature:
+            case Thinking(signature=str(signature)) if is_origin and _goes_back(signature, form):
                 content.append(_thinking_block(part, signature))
             case _:
                 pass  # blank text, and thoughts that nobody signed or somebody else did
-    calls: list[Json] = [_call(part) for part in message.content if isinstance(part, ToolCall)]
+    calls: list[Json] = [_call(part, ids) for part in message.content if isinstance(part, ToolCall)]
     blocks = [block for block in content if isinstance(block, dict) and block["type"] != "text"]
     texts = [str(block["text"]) for block in content if isinstance(block, dict) and block["type"] == "text"]
     if not texts and not calls:
         return None
-    answer: JsonObject = {"role": "assistant", "content": content if blocks else _joined(texts) or None}
+    # Only Anthropic's form has a place for thoughts between texts; elsewhere they would be taken for texts.
+    answer: JsonObject = {"role": "assistant", "content": content if blocks and form == "messages" else _joined(texts) or None}
     if blocks:
         answer["thinking_blocks"] = list(blocks)
     if calls:
         answer["tool_calls"] = calls
+        told = "".join(part.text for part in message.content if isinstance(part, Thinking))
+        if is_origin and told.strip() and wants_told_thoughts(model):
+            answer["reasoning_content"] = told
     return answer
+
+
+def _goes_back(signature: str, form: Form) -> bool:
+    match form:
+        case "messages":
+            return bool(signature) and not signature.startswith(ENCRYPTED)
+        case "responses":
+            return signature.startswith(ENCRYPTED)
+        case "chat":
+            return False
 
 
 def _thinking_block(part: Thinking, signature: str) -> JsonObject:
@@ -117,10 +134,10 @@ def _thinking_block(part: Thinking, signature: str) -> JsonObject:
     return {"type": "thinking", "thinking": part.text, "signature": signature}
 
 
-def _call(call: ToolCall) -> JsonObject:
+def _call(call: ToolCall, ids: Mapping[str, str]) -> JsonObject:
     arguments = json.dumps(call.arguments, ensure_ascii=False, separators=(",", ":"))
     name = _NAME.sub("_", call.name)[:64] or "unknown_tool"
-    return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"id": ids[call.id], "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _add_system(result: list[JsonObject], text: str, provider: str) -> None:
@@ -141,6 +158,23 @@ def _add_user(result: list[JsonObject], parts: Sequence[Json]) -> None:
         before["content"].extend(parts)
     else:
         result.append({"role": "user", "content": list(parts)})
+
+
+def _with_cache_marks(messages: list[JsonObject]) -> list[JsonObject]:
+    """Marked are the instructions, the newest message, and the one before the last answer: up to there the provider knows it all already."""
+    answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
+    places = {0, len(messages) - 1, *(place - 1 for place in answers[-1:])}
+    return [_marked(message) if place in places and message["role"] != "assistant" else message for place, message in enumerate(messages)]
+
+
+def _marked(message: JsonObject) -> JsonObject:
+    mark: JsonObject = {"cache_control": dict(CACHE_MARK)}
+    content = message["content"]
+    if not isinstance(content, list):
+        return message | mark
+    *before, last = content
+    assert isinstance(last, dict)  # a part of a message
+    return {**message, "content": [*before, last | mark]}
 
 
 def _with_plain_text(message: JsonObject) -> JsonObject:

@@ -81,6 +81,13 @@ _OVERFLOW_WORDS = re.compile(
 )
 """Words of an overflow. A wrong limit on the output (`max_tokens must be <= 8192`) holds none of them, and must not."""
 
+_THINKING_WORDS = re.compile(
+    r"thinking`? blocks?[^\n]{0,120}(?:cannot be modified|must remain)|invalid [`'\"]?signature[`'\"]? in|expected [`'\"]?(?:redacted_)?thinking|"
+    r"must start with a (?:redacted_)?thinking block|reasoning_content[^\n]{0,80}must be passed back|missing reasoning_content|thought[ _]signature|"
+    r"of type [`'\"]?reasoning[`'\"]? was provided without|encrypted content [^\n]{0,80}could not be (?:verified|decrypted)"
+)
+"""Words of a provider that does not take back the thoughts it is sent, or misses them (CASE-B9)."""
+
 _OVERFLOW_STATUSES = frozenset({None, 400, 413, 422, 429, 500})
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "context_window_exceeded", "string_above_max_length", "request_too_large"})
 
@@ -129,6 +136,10 @@ def _is_overflow(fault: Fault) -> bool:
     if fault.status == 429:
         return "request too large" in words
     return (fault.status in _OVERFLOW_STATUSES or "MidStreamFallbackError" in fault.kinds) and _OVERFLOW_WORDS.search(words) is not None
+
+
+def _is_refused_thinking(fault: Fault) -> bool:
+    return fault.status in {None, 400, 422} and ("invalid_encrypted_content" in fault.codes or _THINKING_WORDS.search(fault.words) is not None)
 
 
 def _is_missing_key(fault: Fault) -> bool:
@@ -182,6 +193,7 @@ def _is_server(fault: Fault) -> bool:
 
 
 _ROWS: tuple[tuple[FailureReason, Callable[[Fault], bool]], ...] = (
+    ("thinking_refused", _is_refused_thinking),
     ("context_overflow", _is_overflow),
     ("auth", _is_missing_key),
     ("quota", _is_quota),

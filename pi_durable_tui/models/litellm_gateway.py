@@ -20,15 +20,19 @@ import warnings
 from collections.abc import AsyncGenerator, Coroutine, Mapping
 from typing import Any, TypeVar, cast
 
+import msgspec
+
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelInfo, ModelRequest, UsageReport
 from pi_durable_tui.models.arguments import Limits, call_arguments, limits
 from pi_durable_tui.models.catalog import Access, access, has_price, loaded_keys, model_info, provider_of, table_entry
 from pi_durable_tui.models.failures import failure, fault_of
-from pi_durable_tui.models.reading import End, Item, Library, Piece, read
+from pi_durable_tui.models.overrides import NOTHING, ModelOverride, overridden
+from pi_durable_tui.models.reading import Counted, End, Item, Library, Piece, read
 from pi_durable_tui.models.stream import INCOMPLETE, Assembly
 from pi_durable_tui.models.usage import usage_of
+from pi_durable_tui.records.messages import Usage
 
 T = TypeVar("T")
 
@@ -45,13 +49,23 @@ class LiteLlmGateway:
     Args:
         environ: Keys and base URLs of providers, see `catalog.PROVIDERS`.
         base_urls: Provider -> base URL from the user's settings; they win over `environ`.
+        models: "provider/name" -> what the user's settings say of that model; it wins over the library's table.
     """
 
-    def __init__(self, *, clock: Clock, entropy: Entropy, environ: Mapping[str, str], base_urls: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        environ: Mapping[str, str],
+        base_urls: Mapping[str, str] | None = None,
+        models: Mapping[str, ModelOverride] | None = None,
+    ) -> None:
         self._clock = clock
         self._entropy = entropy
         self._environ = dict(environ)
         self._base_urls = dict(base_urls or {})
+        self._overrides = dict(models or {})
         self._secrets = loaded_keys(self._environ)
         self._library: Library | None = None
         self._loading: asyncio.Future[Library] | None = None
@@ -85,8 +99,8 @@ class LiteLlmGateway:
         try:
             library = await self._loaded()
         except Exception:  # noqa: BLE001 - an unusable library knows nothing of a model; `stream` tells why
-            return ModelInfo()
-        return model_info(table_entry(library.model_cost, model))
+            return model_info(overridden(None, self._override(model)))
+        return model_info(self._entry(library, model))
 
     async def warm_up(self) -> None:
         with contextlib.suppress(Exception):  # told by the first request, where somebody listens
@@ -103,16 +117,20 @@ class LiteLlmGateway:
 
     async def _exchange(self, library: Library, request: ModelRequest, reached: Access, bounds: Limits) -> AsyncGenerator[ModelEvent, None]:
         """The events of one request; closing it cancels the reading, which closes the connection."""
-        entry = table_entry(library.model_cost, request.model)
-        arguments = call_arguments(request, entry, reached, bounds)
+        entry = self._entry(library, request.model)
+        arguments = call_arguments(request, entry, reached, bounds, self._override(request.model))
         assembly = Assembly(lambda: f"call_{self._entropy.uuid7().replace('-', '')}")
         items: asyncio.Queue[Item] = asyncio.Queue(QUEUED_CHUNKS)
         reader = asyncio.ensure_future(read(library, arguments, items, has_price=has_price(entry)))
         deadline_ms = None if bounds.total_ms is None else self._clock.monotonic_ms() + bounds.total_ms
+        counted: Usage | None = None
         try:
-            while isinstance(item := await self._next(items, bounds, deadline_ms, is_over=assembly.has_finish_reason), Piece):
-                for event in assembly.feed(item.value):
-                    yield event
+            while isinstance(item := await self._next(items, bounds, deadline_ms, is_over=assembly.has_finish_reason), Piece | Counted):
+                if isinstance(item, Piece):
+                    for event in assembly.feed(item.value):
+                        yield event
+                elif counted != (counted := self._usage(request.model, item)):
+                    yield UsageReport(counted)
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
@@ -123,9 +141,7 @@ class LiteLlmGateway:
         """The last events. Once the finish reason is there the answer is complete, however the connection ends."""
         events = assembly.flush()
         match item:
-            case End(is_finished=is_finished, usage=usage, cost_usd=cost_usd):
-                if usage is not None:
-                    events.append(UsageReport(usage_of(usage, cost_usd=cost_usd)))
+            case End(is_finished=is_finished):
                 return [*events, assembly.outcome() if is_finished else INCOMPLETE]
             case _ if assembly.has_finish_reason:
                 return [*events, assembly.outcome()]
@@ -133,6 +149,10 @@ class LiteLlmGateway:
                 return [*events, item]
             case _:
                 return [*events, failure(fault_of(item), now_ms=self._clock.now_ms(), secrets=self._secrets)]
+
+    def _usage(self, model: str, item: Counted) -> Usage:
+        usage, prices = usage_of(item.counts, cost_usd=item.cost_usd), self._override(model).prices
+        return usage if prices is None else msgspec.structs.replace(usage, cost_usd=prices.of(usage))
 
     async def _next(self, items: asyncio.Queue[Item], bounds: Limits, deadline_ms: float | None, *, is_over: bool) -> Item | ModelFailed:
         """What comes next, or the limit that passed before anything did."""
@@ -159,6 +179,12 @@ class LiteLlmGateway:
             limit.cancel()
 
     # ---------------------------------------------------------------------------------------------------------------- library
+
+    def _override(self, model: str) -> ModelOverride:
+        return self._overrides.get(model, NOTHING)
+
+    def _entry(self, library: Library, model: str) -> Mapping[str, Any] | None:
+        return overridden(table_entry(library.model_cost, model), self._override(model))
 
     async def _loaded(self) -> Library:
         """The library, loaded once on a thread of its own. A caller that is cancelled leaves the loading alone."""

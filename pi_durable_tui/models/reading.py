@@ -7,7 +7,7 @@ imports nothing: the library is handed in as the few things of it that are used.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -70,51 +70,78 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Counted:
+    """What the provider has counted so far. Some count before the first word, so that an attempt that breaks off is not for nothing (rule GE-6).
+
+    Attributes:
+        counts: In the OpenAI form. The library's own estimate is not passed on.
+        cost_usd: By the library's price table; None: unknown.
+    """
+
+    counts: Mapping[str, Any]
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """The stream is over.
 
     Attributes:
         is_finished: The provider said why, as far as the library can tell; it invents a reason where none came.
-        usage: What the provider counted; None where it did not (the library's own estimate is not passed on).
-        cost_usd: By the local price table; None: unknown.
     """
 
     is_finished: bool
-    usage: Mapping[str, Any] | None
-    cost_usd: float | None
 
 
-Item: TypeAlias = Piece | End | Exception
+Item: TypeAlias = Piece | Counted | End | Exception
+
+
+@dataclass(slots=True)
+class _Counter:
+    """Looks through the provider's own chunks, which the library keeps; it takes their counts out of those that it hands on."""
+
+    library: Library
+    model: str
+    has_price: bool
+    seen: int = 0
+
+    async def put_new(self, response: Response, items: asyncio.Queue[Item]) -> None:
+        """Tell of each count that came since the last time."""
+        chunks: Sequence[Chunk] = getattr(response, "chunks", ())
+        new, self.seen = chunks[self.seen :], len(chunks)
+        for chunk in new:
+            usage = getattr(chunk, "usage", None)
+            counts = chunk.model_dump(exclude_none=True, warnings=False).get("usage") if usage is not None else None
+            if counts is not None:
+                await items.put(Counted(counts, _cost_usd(self.library, self.model, usage) if self.has_price else None))
 
 
 async def read(library: Library, arguments: Mapping[str, Any], items: asyncio.Queue[Item], *, has_price: bool) -> None:
     """Send the request and put everything that comes into `items`, last an End or the exception. The connection is closed afterwards.
 
     Args:
-        has_price: Whether the local table knows what the model costs.
+        has_price: Whether the library's table knows what the model costs.
     """
+    counter = _Counter(library, str(arguments["model"]), has_price)
     try:
         response = await library.acompletion(**arguments)
         try:
-            last: Chunk | None = None
             async for chunk in response:
-                last = chunk
+                await counter.put_new(response, items)
                 await items.put(Piece(chunk.model_dump(exclude_none=True, warnings=False)))
-            await items.put(_end(library, str(arguments["model"]), response, last, has_price=has_price))
+            await counter.put_new(response, items)
+            await items.put(End(_is_finished(response)))
+        except Exception:
+            await counter.put_new(response, items)
+            raise
         finally:
             await response.aclose()
     except Exception as error:  # noqa: BLE001 - whatever the library raises is the provider's failure, and a value for the transcript
         await items.put(error)
 
 
-def _end(library: Library, model: str, response: Response, last: Chunk | None, *, has_price: bool) -> End:
-    is_finished = bool(getattr(response, "received_finish_reason", None) or getattr(response, "intermittent_finish_reason", None))
-    has_counted = any(getattr(chunk, "usage", None) is not None for chunk in getattr(response, "chunks", ()))
-    usage = getattr(last, "usage", None) if last is not None and has_counted else None
-    if last is None or usage is None:
-        return End(is_finished, None, None)
-    counts = last.model_dump(exclude_none=True, warnings=False).get("usage")
-    return End(is_finished, counts, _cost_usd(library, model, usage) if has_price else None)
+def _is_finished(response: Response) -> bool:
+    return bool(getattr(response, "received_finish_reason", None) or getattr(response, "intermittent_finish_reason", None))
 
 
 def _cost_usd(library: Library, model: str, usage: object) -> float | None:

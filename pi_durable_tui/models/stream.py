@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, cast
 
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelFailed, TextDelta, ThinkingDelta, ToolCallDelta
+from pi_durable_tui.models.forms import ENCRYPTED
 from pi_durable_tui.records.json import REPLACEMENT, clean_text
 
 Channel = Literal["text", "thinking"] | int
@@ -68,7 +69,7 @@ class Assembly:
         """The events of one chunk, in the order thinking, text, calls; [] for a chunk that says nothing new."""
         choice = next(iter(_objects(chunk.get("choices"))), _NOTHING)
         delta = next(iter(_objects([choice.get("delta")])), _NOTHING)
-        events: list[ModelEvent] = [*self._thinking(delta), *self._text(delta.get("content"))]
+        events: list[ModelEvent] = [*self._thinking(delta), *self._text(delta.get("content")), *_encrypted(delta)]
         for piece in _objects(delta.get("tool_calls")):
             events.extend(self._call(piece))
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
@@ -171,6 +172,12 @@ class Assembly:
                 return ThinkingDelta(text)
             case key:
                 return ToolCallDelta(key, arguments=text)
+
+
+def _encrypted(delta: Mapping[str, Any]) -> list[ModelEvent]:
+    """Thoughts in OpenAI's responses form: their ciphertext comes at the end, each as a block of its own that goes back as it is."""
+    contents = (item.get("encrypted_content") for item in _objects(delta.get("reasoning_items")))
+    return [ThinkingDelta("", signature=f"{ENCRYPTED}{content}", redacted=True) for content in contents if isinstance(content, str) and content]
 
 
 def _objects(value: object) -> list[Mapping[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 from pi_durable_tui.records.messages import Usage
@@ -21,6 +22,24 @@ def usage_of(counts: Mapping[str, Any], *, cost_usd: float | None) -> Usage:
     if read + written > prompt:
         prompt += read + written
     return Usage(input_tokens=prompt, output_tokens=_count(counts, "completion_tokens"), cache_read_tokens=read, cache_write_tokens=written, cost_usd=cost_usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """US dollars per million tokens, of what a person has set; cached tokens cost as much as others unless their price is set too."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+    def of(self, usage: Usage) -> float:
+        """What a request of `usage` costs in US dollars."""
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        read_price = self.input if self.cache_read is None else self.cache_read
+        write_price = self.input if self.cache_write is None else self.cache_write
+        fresh = max(0, usage.input_tokens - read - written)
+        return (fresh * self.input + read * read_price + written * write_price + usage.output_tokens * self.output) / 1_000_000
 
 
 def _count(counts: Mapping[str, Any], name: str) -> int:

@@ -13,6 +13,7 @@ SYSTEM = "pi.system"
 TOOL_RESULT = "pi.tool-result"
 RESET = "pi.reset"
 COMPACTION = "pi.compaction"
+THOUGHTS_REFUSED = "pidurable.thoughts-refused"  # thoughts of the answers before it are not sent any more (CASE-B9)
 COMMAND = "pidurable.command"  # a command that a person ran beside the agent
 
 

@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeGuard
 
 from pi_durable_tui.harness.live import Failure, ToolSlot
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, StoredEntry
+from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, THOUGHTS_REFUSED, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.foreign.colors import Colored, Span, colored
@@ -167,6 +167,9 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
             return (result_row(key, message, entry.data or {}),)
         case _ if entry.kind == RESET:
             return (MarkRow(key=key, tone="info", text="The model starts afresh here", is_seam=True),)
+        case _ if entry.kind == THOUGHTS_REFUSED:
+            why = safe_line(_string((entry.data or {}).get("message")))
+            return (MarkRow(key=key, tone="warn", text=f"The provider refused earlier thinking: asked again without it ({why})"),)
         case _:
             return ()
 

@@ -14,6 +14,7 @@ from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
 from pi_durable_tui.models.catalog import PROVIDERS, table_entry
+from pi_durable_tui.models.overrides import ModelOverride
 
 
 def _load(folder: Path, content: object, **environ: str) -> settings.UserSettings:
@@ -34,13 +35,16 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "approve": "edits",
         "thinking": "low",
         "theme": "dark",
+        "on_continue": "ask",
         "restart_limit": "unlimited",
         "store": "jsonl",
+        "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
         "retry": {"max_retries": 7, "enabled": False},
     }
     found = _load(tmp_path, content)
     assert (found.model, found.approve, found.thinking, found.theme, found.store) == ("a/b", "edits", "low", "dark", "jsonl")
     assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
+    assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert set(content) == set(settings.ALLOWED)
 
 
@@ -91,6 +95,7 @@ def test_a_kind_of_store_that_is_none_is_refused_wherever_it_is_said(tmp_path: P
         ({"retry": {"tries": 1}}, "unknown key 'retry.tries'", "retry.max_retries"),
         ({"retry": {"max_retries": -1}}, "value -1 for 'retry.max_retries'", "from 0 to 1000"),
         ({"retry": 3}, "value 3 for 'retry'", "an object with enabled"),
+        ({"models": {"a/b": {"window": 1}}}, "for 'models'", "context_window_tokens"),
         ({"model": ""}, "value \"\" for 'model'", "a model id such as"),
     ],
 )

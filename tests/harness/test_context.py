@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pi_durable_tui.harness.generation.context import BEGINNING, LOST_RESULT, derive, in_order
 from pi_durable_tui.models.conversion import openai_messages
-from pi_durable_tui.records.entry import Edit, Entry
+from pi_durable_tui.records.entry import THOUGHTS_REFUSED, Edit, Entry
 from pi_durable_tui.records.json import strict
 from pi_durable_tui.records.messages import AssistantMessage, Image, Message, ToolResultMessage, UserMessage
 from tests.support.harness_builders import MODEL, answered, call, entry, gave, said, summary, thought, told, transcript
@@ -45,6 +45,17 @@ def test_results_stand_behind_their_answer_in_the_order_of_its_calls():
     asked = answered("ok", call("c1"), call("c2"), stop="toolUse")
     interrupted = (said("go"), asked, gave("c2", "two"), said("faster"), gave("c1", "one"), answered("done"))
     assert derived(*interrupted) == (said("go"), asked, gave("c1", "one"), gave("c2", "two"), said("faster"), answered("done"))
+
+
+@pytest.mark.rule("CASE-B9")
+def test_thoughts_before_a_refusal_are_left_out_and_those_after_it_stay():
+    old, new = answered(thought("old", "s1"), "one"), answered(thought("new", "s2"), "two")
+    only_thoughts = answered(thought("hm", "s0"))
+    before = transcript(said("a"), old, said("b"), only_thoughts, said("c"))
+    refusal = entry(100, kind=THOUGHTS_REFUSED, data={"message": "no"})
+    after = [entry(101, new), entry(102, said("d"))]
+    assert derive([*before, refusal, *after]) == (said("a"), answered("one"), said("b", "c"), new, said("d"))
+    assert derive(before) == (said("a"), old, said("b", "c"))
 
 
 @pytest.mark.rule("CX-1", "CASE-A1")

@@ -9,10 +9,11 @@ import pytest
 
 from pi_durable_tui.errors import BadRequest, ConversationBusy, RequestConflict
 from pi_durable_tui.harness.live import LIVE, Agent, Failure, Generation, RetryWait
-from pi_durable_tui.harness.ports import Deferred, Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.ports import Deferred, Finished, ModelRequest, TextDelta, ThinkingDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
-from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage
+from pi_durable_tui.records.entry import THOUGHTS_REFUSED
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Thinking, Usage
 from pi_durable_tui.records.submission import Done, Placed, Queued, Unanswered
 from pi_durable_tui.records.task import Failed
 from tests.support.harness_rig import Rig
@@ -241,6 +242,50 @@ async def test_text_before_a_broken_stream_stays_and_is_not_sent_again(tmp_path:
     answers = [entry.message for entry in await rig.entries(chat.id) if isinstance(entry.message, AssistantMessage)]
     assert [(answer.text, answer.stop_reason) for answer in answers] == [("half a sen", "error"), ("whole", "stop")]
     assert texts(rig.model.requests[1]) == [("user", "x")]
+
+
+SIGNED = (ThinkingDelta("hm", signature="s1"), *call(("echo", {"text": "hi"})))
+REFUSED = fail("thinking_refused", retryable=False, message="`thinking` blocks cannot be modified")
+
+
+def thoughts(request: ModelRequest) -> list[str]:
+    answers = [message for message in request.messages if isinstance(message, AssistantMessage)]
+    return [part.text for answer in answers for part in answer.content if isinstance(part, Thinking)]
+
+
+@pytest.mark.rule("CASE-B9")
+async def test_refused_thoughts_are_left_out_once_and_for_all_and_the_person_is_told(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, tools=(ECHO,))
+    later = (ThinkingDelta("new", signature="s2"), *say("fine"))
+    chat = await rig.start(SIGNED, REFUSED, later, say("more"), agent=Agent(model="test/model", thinking="high", approval="all"))
+
+    await chat.submit("x")
+    await rig.run_out(chat)
+    await chat.submit("y")
+    await rig.run_out(chat)
+
+    asked = [(request.thinking, thoughts(request)) for request in rig.model.requests]
+    assert asked == [("high", []), ("high", ["hm"]), ("off", []), ("high", ["new"])]
+    told = [entry.data for entry in await rig.entries(chat.id) if entry.kind == THOUGHTS_REFUSED]
+    assert told == [{"message": "`thinking` blocks cannot be modified"}]
+
+
+@pytest.mark.parametrize("end", ["kill", "close"])
+@pytest.mark.rule("CASE-B9", "GE-3", "GE-4")
+async def test_the_one_recovery_without_thoughts_survives_the_end_of_the_process(tmp_path: Path, end: str) -> None:
+    rig = Rig(tmp_path, tools=(ECHO,))
+    chat = await rig.start(SIGNED, REFUSED, (Hold(),), REFUSED, agent=Agent(model="test/model", thinking="high", approval="all"))
+
+    placed = await chat.submit("x")
+    await rig.until(lambda: len(rig.model.requests) == 3, jump=True)
+    await (rig.kill() if end == "kill" else rig.close())
+    chat = await (await rig.open()).conversation(chat.id)
+    await rig.run_out(chat)
+    settled = await chat.settled(placed.id)
+
+    assert [(request.thinking, thoughts(request)) for request in rig.model.requests[2:]] == [("off", []), ("off", [])]
+    assert isinstance(settled.state, Unanswered)
+    assert settled.state.problem == Problem(reason="model_error", message="`thinking` blocks cannot be modified")
 
 
 @pytest.mark.rule("GE-6")

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pi_durable_tui.harness.generation.checkpoint import Request
 from pi_durable_tui.harness.generation.decide import (
     CUT_OFF,
     NOTHING,
@@ -43,9 +44,19 @@ def failed(reason: FailureReason = "server", *, retryable: bool = True, retry_af
     return ModelFailed(reason=reason, message="it broke", retryable=retryable, retry_after_ms=retry_after_ms)
 
 
-def after(failure: ModelFailed, *, attempt: int = 1, retry: Retry | None = None, compacted: int = 0, may_compact: bool = True, jitter: float = 0) -> object:
+def after(
+    failure: ModelFailed,
+    *,
+    attempt: int = 1,
+    retry: Retry | None = None,
+    compacted: int = 0,
+    may_compact: bool = True,
+    jitter: float = 0,
+    without_thinking: bool = False,
+) -> object:
     settings = Settings(retry=retry or Retry(), compaction=Compaction(enabled=may_compact))
-    return after_failure(failure, attempt=attempt, compacted=compacted, settings=settings, now_ms=START_MS, jitter=jitter)
+    at = Request(attempt=attempt, model="test/model", cutoff=1, compacted=compacted, without_thinking=without_thinking)
+    return after_failure(failure, at, settings=settings, now_ms=START_MS, jitter=jitter)
 
 
 # ---------------------------------------------------------------------------------------------------------------- answers
@@ -107,6 +118,15 @@ def test_the_third_answer_in_a_row_that_is_cut_in_the_middle_of_a_call_ends_the_
 @pytest.mark.rule("CASE-B1")
 def test_a_whole_answer_is_carried_out_however_many_were_cut_before():
     assert following(answered(call("c"), stop="toolUse"), CALL_CUT, CALL_CUT) == CallTools((call("c"),), 1)
+
+
+@pytest.mark.rule("CASE-B9")
+@pytest.mark.parametrize("retry", [Retry(), Retry(enabled=False), Retry(max_retries=0)])
+def test_refused_thoughts_are_left_out_at_once_and_only_once(retry):
+    refused = failed("thinking_refused", retryable=False)
+    problem = Problem(reason="thinking_refused", message="it broke")
+    assert after(refused, retry=retry, jitter=0.9) == TryAgain(START_MS, problem, without_thinking=True)
+    assert after(refused, retry=retry, without_thinking=True) == GiveUp(Problem(reason="model_error", message="it broke"))
 
 
 # ----------------------------------------------------------------------------------------------------------------- rounds

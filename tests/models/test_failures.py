@@ -40,6 +40,25 @@ def test_an_overflow_of_the_context_is_recognised(of: Fault) -> None:
 @pytest.mark.parametrize(
     ("of", "reason"),
     [
+        (fault("messages.1.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.", 400), "thinking_refused"),
+        (fault("messages.3.content.1: Invalid `signature` in `thinking` block", 400, "BadRequestError"), "thinking_refused"),
+        (fault("Expected `thinking` or `redacted_thinking`, but found `tool_use`.", 400), "thinking_refused"),
+        (fault("The reasoning_content in the thinking mode must be passed back to the API.", 400), "thinking_refused"),
+        (fault("Item 'rs_1' of type 'reasoning' was provided without its required following item.", 400), "thinking_refused"),
+        (fault("The encrypted content gAAA could not be verified.", 400, code="invalid_encrypted_content"), "thinking_refused"),
+        (fault("Thought signature is not valid", 400), "thinking_refused"),
+        (fault("adaptive thinking is not supported on this model", 400), "invalid_request"),
+        (fault("Overloaded while thinking blocks cannot be modified", 529), "overloaded"),
+    ],
+)
+@pytest.mark.rule("CASE-B9")
+def test_a_refusal_of_earlier_thoughts_is_told_from_other_refusals(of: Fault, reason: str) -> None:
+    assert reason_of(of) == reason
+
+
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
         (fault("max_tokens must be <= 8192", 400, "BadRequestError"), "invalid_request"),
         (fault("max_tokens is too large: 100000. This model supports at most 16384 completion tokens", 400), "invalid_request"),
         (fault("Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 2000.", 429), "rate_limit"),

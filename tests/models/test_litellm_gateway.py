@@ -439,7 +439,9 @@ async def ask_claude(*pieces: str, messages: tuple[Message, ...] = HI, thinking:
 async def test_another_form_of_provider_gives_the_same_events_with_each_token_counted_once() -> None:
     events, _ = await ask_claude(ANTHROPIC_STREAM, ANTHROPIC_END)
 
-    *said, report, finished = events
+    before, *said, report, finished = events
+    assert isinstance(before, UsageReport)
+    assert (before.usage.input_tokens, before.usage.output_tokens) == (100_000, 1)
     assert said == [ThinkingDelta("let me"), ThinkingDelta("", signature="s1=="), ThinkingDelta("", signature="ZZZ=", redacted=True), TextDelta("ok")]
     assert isinstance(report, UsageReport)
     cost_usd = 10_000 * 3e-6 + 90_000 * 3e-7 + 500 * 15e-6
@@ -489,11 +491,13 @@ async def test_a_thinking_level_is_asked_for_where_the_model_thinks() -> None:
     assert "reasoning_effort" not in unable.bodies[0]
 
 
-@pytest.mark.rule("CASE-B4")
-async def test_a_stream_of_another_form_that_breaks_off_is_not_finished_either() -> None:
+@pytest.mark.rule("CASE-B4", "GE-6")
+async def test_a_stream_of_another_form_that_breaks_off_is_not_finished_either_and_what_it_used_is_told() -> None:
     events, _ = await ask_claude(ANTHROPIC_STREAM)
 
     assert only_failure(events).reason == "connection"
+    reports = [event.usage for event in events if isinstance(event, UsageReport)]
+    assert [(used.input_tokens, used.output_tokens, used.cache_read_tokens) for used in reports] == [(100_000, 1, 90_000)]
 
 
 def responses_call(number: int, arguments: str) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ class Prepare(Record, frozen=True, tag_field="phase", tag="prepare"):
 
     attempt: int = 1
     compacted: int = 0  # how often the context was compacted for this request
+    without_thinking: bool = False  # the provider refused earlier thoughts: this turn is asked for without any
 
 
 class Request(Record, frozen=True, tag_field="phase", tag="request"):
@@ -27,6 +28,7 @@ class Request(Record, frozen=True, tag_field="phase", tag="request"):
     thinking_level: ThinkingLevel = "off"
     stream_options: JsonObject = msgspec.field(default_factory=dict[str, Json])
     compacted: int = 0
+    without_thinking: bool = False
 
 
 class RetryAt(Record, frozen=True, tag_field="phase", tag="retry"):
@@ -36,6 +38,7 @@ class RetryAt(Record, frozen=True, tag_field="phase", tag="retry"):
     until: int
     problem: Problem
     compacted: int = 0
+    without_thinking: bool = False
 
 
 class Poll(Request, frozen=True, kw_only=True, tag_field="phase", tag="poll"):

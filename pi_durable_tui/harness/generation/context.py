@@ -13,7 +13,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 
 from pi_durable_tui.harness.generation.assembly import free_id
-from pi_durable_tui.records.entry import Edit, Entry
+from pi_durable_tui.records.entry import THOUGHTS_REFUSED, Edit, Entry
 from pi_durable_tui.records.messages import AssistantMessage, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
 LEFT_OUT = frozenset({"aborted", "error", "deferred"})
@@ -37,7 +37,7 @@ def derive(entries: Sequence[Entry]) -> tuple[Message, ...]:
     Args:
         entries: From the newest head marker through the cutoff, in the order of `in_order`.
     """
-    messages = [entry.message for entry in with_edits(entries) if entry.message is not None]
+    messages = [message for entry in with_edits(_without_refused_thoughts(entries)) if (message := entry.message) is not None]
     results = _results(messages)
     taken: set[str] = set()
     ordered: list[Message] = []
@@ -72,6 +72,18 @@ def with_edits(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     edits = {edit.entry_id: edit for entry in sorted(entries, key=lambda each: each.id) for edit in entry.edits}
     read = (entry if entry.id not in edits else msgspec.structs.replace(entry, message=_replacement(edits[entry.id])) for entry in entries)
     return tuple(entry for entry in read if entry.message is not None)
+
+
+def _without_refused_thoughts(entries: Sequence[Entry]) -> Sequence[Entry]:
+    """Thoughts that stand before the newest refusal are left out: sent again they would be refused again (CASE-B9)."""
+    refused = max((entry.id for entry in entries if entry.kind == THOUGHTS_REFUSED), default=0)
+    return [msgspec.structs.replace(entry, message=_without_thoughts(entry.message)) if entry.id < refused else entry for entry in entries]
+
+
+def _without_thoughts(message: Message | None) -> Message | None:
+    if not isinstance(message, AssistantMessage):
+        return message
+    return msgspec.structs.replace(message, content=tuple(part for part in message.content if not isinstance(part, Thinking)))
 
 
 def _replacement(edit: Edit) -> Message | None:

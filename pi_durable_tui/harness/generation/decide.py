@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pi_durable_tui.harness.generation.checkpoint import Request
 from pi_durable_tui.harness.ports import ModelFailed
 from pi_durable_tui.harness.settings import Retry, Settings
 from pi_durable_tui.records.entry import Entry
@@ -36,10 +37,11 @@ class CallTools:
 
 @dataclass(frozen=True, slots=True)
 class TryAgain:
-    """The attempt failed; the next one starts at `until_ms`."""
+    """The attempt failed; the next one starts at `until_ms`. `without_thinking`: it leaves out all thoughts, and asks for none (CASE-B9)."""
 
     until_ms: int
     problem: Problem
+    without_thinking: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +98,23 @@ def after_round(results: Sequence[Entry]) -> RoundEnd:
     return RoundEnd(is_terminated=any(data.get("terminate") is True for data in asked), handoff=handoffs[-1] if handoffs else None)
 
 
-def after_failure(failure: ModelFailed, *, attempt: int, compacted: int, settings: Settings, now_ms: int, jitter: float) -> Next:
-    """What follows a failed attempt: wait and try again, compact once, or give up with the provider's words.
+def after_failure(failure: ModelFailed, at: Request, *, settings: Settings, now_ms: int, jitter: float) -> Next:
+    """What follows a failed attempt: wait and try again, compact, leave out thoughts once, or give up with the provider's words.
 
     Args:
-        attempt: The one that failed, from 1.
-        compacted: How often the context was compacted for this request already.
+        at: The request that failed.
         jitter: In [0, 1): adds up to a tenth to the wait, so that many clients do not come back at once.
     """
     reason = "no_model" if failure.reason == "no_model" else "model_error"
     problem = Problem(reason=failure.reason, message=failure.message)
     retry = settings.retry
-    if failure.reason == "context_overflow" and settings.compaction.enabled and compacted < COMPACTIONS:
+    if failure.reason == "context_overflow" and settings.compaction.enabled and at.compacted < COMPACTIONS:
         return Compact()
-    if not failure.retryable or not retry.enabled or attempt > retry.max_retries:
+    if failure.reason == "thinking_refused" and not at.without_thinking:
+        return TryAgain(now_ms, problem, without_thinking=True)
+    if not failure.retryable or not retry.enabled or at.attempt > retry.max_retries:
         return GiveUp(Problem(reason=reason, message=failure.message))
-    wait_ms = max(backoff_ms(attempt, retry), failure.retry_after_ms or 0)
+    wait_ms = max(backoff_ms(at.attempt, retry), failure.retry_after_ms or 0)
     return TryAgain(now_ms + wait_ms + int(wait_ms * jitter / 10), problem)
 
 

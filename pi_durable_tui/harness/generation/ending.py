@@ -21,7 +21,8 @@ from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, 
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json
-from pi_durable_tui.records.entry import ASSISTANT, Entry
+from pi_durable_tui.records.entry import ASSISTANT, THOUGHTS_REFUSED, Entry
+from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.documents import Draft
@@ -105,7 +106,7 @@ async def _following(runtime: TaskRuntime, at: Request, answer: AssistantMessage
     now_ms = services.clock.now_ms()
     if isinstance(ending, ModelFailed):
         jitter = services.entropy.fraction()
-        return decide.after_failure(ending, attempt=at.attempt, compacted=at.compacted, settings=settings, now_ms=now_ms, jitter=jitter)
+        return decide.after_failure(ending, at, settings=settings, now_ms=now_ms, jitter=jitter)
     if answer is None:
         return decide.after_cut_off(attempt=at.attempt, retry=settings.retry, now_ms=now_ms)
     conversation_id = runtime.task.conversation_id
@@ -175,12 +176,12 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             assert message is not None  # and so it is there
             return begin_round(runtime, desk, entry_id, message, at_once=following.at_once)
         case decide.TryAgain():
+            if following.without_thinking:
+                _leave_out_thoughts(desk, following.problem)
             _show_retry(desk, at, following)
-            return Sleep(
-                as_object(RetryAt(attempt=at.attempt, until=following.until_ms, problem=following.problem, compacted=at.compacted)), following.until_ms
-            )
+            return Sleep(as_object(_retry_at(at, following)), following.until_ms)
         case decide.Compact():
-            return compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1), "overflow")
+            return compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1, without_thinking=at.without_thinking), "overflow")
         case decide.GiveUp():
             problem = following.problem
             failure = Failure(reason=problem.reason, task_id=runtime.task_id, attempt=at.attempt, at_ms=desk.transaction.now_ms, message=problem.message)
@@ -188,6 +189,24 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             return End(Failed(problem=problem))
         case _ as never:
             assert_never(never)
+
+
+def _retry_at(at: Request, following: decide.TryAgain) -> RetryAt:
+    return RetryAt(
+        attempt=at.attempt,
+        until=following.until_ms,
+        problem=following.problem,
+        compacted=at.compacted,
+        without_thinking=at.without_thinking or following.without_thinking,
+    )
+
+
+def _leave_out_thoughts(desk: Desk, problem: Problem) -> None:
+    """Say so in the transcript; from there on the thoughts before it are not sent any more, also after a kill and in forks (CASE-B9)."""
+    transaction = desk.transaction
+    data: JsonObject = {"message": problem.message}
+    entry = Entry(id=transaction.new_id(), conversation_id=desk.conversation_id, kind=THOUGHTS_REFUSED, at_ms=transaction.now_ms, data=data)
+    transaction.insert_entry(entry)
 
 
 def _show_retry(desk: Desk, at: Request, following: decide.TryAgain) -> None:

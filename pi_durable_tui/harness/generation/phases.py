@@ -56,7 +56,8 @@ async def prepare(runtime: TaskRuntime) -> None:
     async def write(transaction: Transaction, task: Task) -> Move:
         desk = await Desk.take(transaction, conversation_id)
         if weight == "blocking":
-            move = compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1), "threshold")
+            again = Prepare(attempt=at.attempt, compacted=at.compacted + 1, without_thinking=at.without_thinking)
+            move = compact_first(runtime, desk, again, "threshold")
             desk.put_back()
             return move
         if weight == "background":
@@ -73,9 +74,10 @@ async def prepare(runtime: TaskRuntime) -> None:
             attempt=at.attempt,
             model=agent.model or "",
             cutoff=cutoff,
-            thinking_level=agent.thinking,
+            thinking_level="off" if at.without_thinking else agent.thinking,
             stream_options=services.settings.stream,
             compacted=at.compacted,
+            without_thinking=at.without_thinking,
         )
         return Advance(as_object(request))
 
@@ -96,7 +98,7 @@ async def request(runtime: TaskRuntime) -> None:
 async def retry(runtime: TaskRuntime) -> None:
     """The wait is over: prepare the next attempt."""
     at = from_json(runtime.checkpoint, RetryAt)
-    await runtime.advance(as_object(Prepare(attempt=at.attempt + 1, compacted=at.compacted)))
+    await runtime.advance(as_object(Prepare(attempt=at.attempt + 1, compacted=at.compacted, without_thinking=at.without_thinking)))
 
 
 async def poll(runtime: TaskRuntime) -> None:
