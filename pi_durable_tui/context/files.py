@@ -77,6 +77,11 @@ def is_folder(path: Path) -> bool:
         return False
 
 
+def is_within(path: Path, folder: Path | None) -> bool:
+    """Whether a path stays in a folder with links resolved; None: there is no boundary. A path that does not exist stays."""
+    return folder is None or Path(os.path.realpath(path)).is_relative_to(folder)
+
+
 def owner(path: Path) -> int | None:
     """The user a file or folder belongs to; None when nothing readable is there."""
     try:

@@ -132,13 +132,16 @@ class _Search:
         if is_projects:
             self._add("settings", folder / "settings.json", "settings", f"{shown}settings.json", inside=inside, is_projects=True)
         for kind, group, own in _GROUPS:
-            for name in self._names(folder / group, f"{shown}{group}"):
+            for name in self._names(folder / group, f"{shown}{group}", inside):
                 if own or name.endswith(".md"):
                     place = Path(group, name, own)
                     self._add(kind, folder / place, name.removesuffix(".md"), f"{shown}{shown_name(str(place))}", inside=inside, is_projects=is_projects)
 
-    def _names(self, folder: Path, shown: str) -> Iterator[str]:
+    def _names(self, folder: Path, shown: str, inside: Path | None) -> Iterator[str]:
         self.looked_at.append(folder)
+        if not files.is_within(folder, inside):
+            self.warnings.append(f"{shown} is a link that leads out of the project and is not used.")
+            return iter(())
         found, has_more = files.names(folder, limit=MOST_ITEMS)
         if has_more:
             self.warnings.append(f"{shown} holds more than {MOST_ITEMS} names; the others are not looked at.")

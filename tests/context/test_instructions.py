@@ -92,6 +92,16 @@ def test_a_link_that_leads_out_of_the_project_is_not_followed(folders: Folders, 
     assert "KEY" not in repr(workspace.judged)
 
 
+@pytest.mark.rule("CASE-G4", "SA-5", "SA-10")
+def test_a_folder_that_leads_out_of_the_project_is_not_even_listed(folders: Folders):
+    folders.put(folders.top / "home" / "private" / "secret-name.md", "KEY")
+    (folders.repo / ".pidurable").mkdir()
+    (folders.repo / ".pidurable" / "prompts").symlink_to(folders.top / "home" / "private")
+    workspace = folders.workspace()
+    assert workspace.judged == ()
+    assert workspace.warnings == (".pidurable/prompts is a link that leads out of the project and is not used.",)
+
+
 def odd_loop(path: Path) -> None:
     path.symlink_to(path.with_name("other"))
     path.with_name("other").symlink_to(path)
