@@ -62,6 +62,7 @@ class Rig:
 
     @property
     def harness(self) -> FakeHarness:
+        assert isinstance(self.opened.harness, FakeHarness)
         return self.opened.harness
 
     @property

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
@@ -16,6 +19,8 @@ from pi_durable_tui.tui.commands import COMMANDS
 from pi_durable_tui.tui.keymap import KEYS
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
+
+MAX_NAME_CELLS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,21 +45,23 @@ class SheetScreen(ModalScreen[None]):
         with VerticalScroll(id="sheet") as box:
             box.border_title = Content(self._title)
             box.border_subtitle = Content("Esc closes")
-            yield Static(self.text(), markup=False)
+            yield Static(self.page(), markup=False)
 
-    def text(self) -> Text:
-        """The parts in two columns, one name column for all."""
+    def page(self) -> Group:
+        """The parts in two columns, one name column for all; what does not fit beside its name goes on below it."""
         palette = self._palette
-        width = max((len(safe_line(name)) for part in self._parts for name, _ in part.lines), default=0) + 3
-        text = Text()
+        width = max((cell_len(safe_line(name)) for part in self._parts for name, _ in part.lines), default=0) + 3
+        blocks: list[RenderableType] = []
         for index, part in enumerate(self._parts):
-            text.append("\n" if index else "")
-            text.append(f"{safe_line(part.heading)}\n", palette.style(palette.accent, bold=True))
+            blocks += [Text()] if index else []
+            blocks.append(Text(safe_line(part.heading), palette.style(palette.accent, bold=True)))
+            table = Table.grid(expand=True)
+            table.add_column(width=min(width, MAX_NAME_CELLS))
+            table.add_column(ratio=1)
             for name, what in part.lines:
-                text.append(f"{safe_line(name):<{width}}", palette.style(palette.text))
-                text.append(f"{safe_line(what)}\n", palette.style(palette.muted))
-        text.rstrip()
-        return text
+                table.add_row(Text(safe_line(name), palette.style(palette.text)), Text(safe_line(what), palette.style(palette.muted)))
+            blocks += [table] if part.lines else []
+        return Group(*blocks)
 
     def action_page(self, direction: int) -> None:
         """PageUp and PageDown."""
