@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import Setup, all_models, open_free, open_harness, open_session, set_up, stored_directory, workplace_of
+from pi_durable_tui.cli.local_servers import answering, offer
 from pi_durable_tui.cli.project.workspace import open_workspace, trusting_of
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
@@ -67,7 +68,7 @@ class Opened:
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
         loaded: The extensions that were installed from it.
-        history: The files that its agents changed.
+        history: The files that its agents changed; None: they are not kept.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
 
@@ -76,7 +77,7 @@ class Opened:
     models: ModelGateway
     workspace: Workspace
     loaded: Loaded
-    history: FileHistory
+    history: FileHistory | None
     problem: ConfigError | None
 
 
@@ -127,7 +128,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     models = all_models(setup)
     workspace = open_workspace(setup, trusting=trusting_of(in_print_mode=wish.in_print_mode, trust=wish.trust))
     loaded = workspace.load_extensions()
-    workplace = workplace_of(setup, number)
+    workplace = workplace_of(setup, number, storage)
     harness = await open_harness(setup, number, storage, models, extensions=[workspace.extension(), *loaded.extensions], workplace=workplace)
     harness.settings.limits = Limits(max_turns=wish.max_turns, max_cost_usd=wish.max_cost_usd)
     try:
@@ -146,8 +147,8 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         models=models,
         workspace=workspace,
         loaded=loaded,
-        history=FileHistory(harness.session, workplace.recorder),
-        problem=problem_of(setup, agent.model),
+        history=FileHistory(harness.session, workplace.recorder) if workplace.recorder is not None else None,
+        problem=await problem_of(setup, agent.model),
     )
 
 
@@ -176,9 +177,11 @@ def new_agent(setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:
     )
 
 
-def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
-    """Why `model` cannot be asked as things are (CASE-H2); None: it may work. PURE."""
-    return no_model() if model is None else unreachable(model, setup.environ)
+async def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
+    """Why `model` cannot be asked as things are (CASE-H2); None: it may work. Without any, servers on this machine are looked for (rule CL-5)."""
+    if model is None:
+        return no_model(offer(await answering(setup.clock)))
+    return unreachable(model, setup.environ, setup.settings.base_urls)
 
 
 async def _changed(conversation: Conversation, setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:

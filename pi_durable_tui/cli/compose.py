@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pi_durable_tui.cli import paths
+from pi_durable_tui.cli import local_servers, paths
 from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.settings import UserSettings, load
@@ -134,7 +134,13 @@ async def open_session(setup: Setup, number: int, *, read_only: bool = False) ->
 def all_models(setup: Setup) -> Gateways:
     """The gateway to every model; loads nothing yet."""
     return Gateways(
-        live=lambda: LiteLlmGateway(clock=setup.clock, entropy=setup.entropy, environ=setup.environ, models=setup.settings.models),
+        live=lambda: LiteLlmGateway(
+            clock=setup.clock,
+            entropy=setup.entropy,
+            environ=setup.environ,
+            base_urls=local_servers.base_urls(setup.environ) | setup.settings.base_urls,
+            models=setup.settings.models,
+        ),
         progress=setup.place.folder / "playback.txt",
         clock=setup.clock,
     )

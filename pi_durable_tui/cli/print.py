@@ -42,8 +42,10 @@ def print_answer(setup: Setup, wish: Wish) -> int:
         ConfigError: There is no model, or its key is missing. Nothing was sent.
         ModelError: The model gave no answer; what happened is stored.
     """
-    if not wish.resume and not wish.trust and (problem := problem_of(setup, new_agent(setup, wish, ProjectSettings()).model)):
-        raise problem
+    if not (wish.resume or wish.trust):
+        problem = asyncio.run(problem_of(setup, new_agent(setup, wish, ProjectSettings()).model))
+        if problem is not None:
+            raise problem
     has_other = wish.resume or bool(wish.prompt.strip())
     piped = piped_text(sys.stdin.fileno() if sys.stdin else None, is_needed=not has_other, note=note)
     if not prompt_of(piped, wish.prompt) and not wish.resume:

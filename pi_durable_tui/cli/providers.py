@@ -33,18 +33,18 @@ def default_model(environ: Mapping[str, str]) -> str | None:
     return next((model for provider, model in DEFAULTS.items() if provider in present), None)
 
 
-def unreachable(model: str, environ: Mapping[str, str]) -> ConfigError | None:
+def unreachable(model: str, environ: Mapping[str, str], base_urls: Mapping[str, str]) -> ConfigError | None:
     """Why `model` cannot be asked: it names no provider, or the provider's key is missing. None: it may work."""
     if model.startswith(PLAYBACK):
         return None
-    found = access(model, environ, {})
+    found = access(model, environ, base_urls)
     return ConfigError(found.message, hint=f"Or choose another model with --model. {_NEXT_STEP}") if isinstance(found, ModelFailed) else None
 
 
-def no_model() -> ConfigError:
-    """No model was named and no key found: what was looked for and what to do (rule CL-5)."""
+def no_model(offered: str = "") -> ConfigError:
+    """No model was named and no key found: what was looked for and what to do (rule CL-5). `offered`: what can be had on this machine."""
     names = ", ".join(f"{PROVIDERS[provider].keys[0]}" for provider in DEFAULTS)
     return ConfigError(
         f"No model is configured: none was named, and none of {names} is set. Nothing was sent.",
-        hint=f"Set one of them, or name a model with --model, PIDURABLE_MODEL or the settings. {_NEXT_STEP}",
+        hint=" ".join(part for part in (offered, "Set one of them, or name a model with --model, PIDURABLE_MODEL or the settings.", _NEXT_STEP) if part),
     )

@@ -29,6 +29,7 @@ NAME = "settings.json"
 Theme: TypeAlias = Literal["dark", "light", "ansi", "system"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+_Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+")]
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 
 ALLOWED: dict[str, tuple[object, str]] = {
@@ -40,6 +41,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "store": (StoreKind, '"sqlite" or "jsonl"'),
     "models": (dict[str, ModelOverride], f"an object: model id -> {{{', '.join(ModelOverride.__struct_fields__)}}}"),
+    "base_urls": (dict[str, _Url], "an object: provider -> http:// or https:// URL"),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
 }
 """Key -> (type, what is allowed, for people)."""
@@ -60,6 +62,7 @@ class UserSettings:
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
         models: What the person says of single models, see `models/overrides.py`.
+        base_urls: Provider -> where it is reached; wins over the environment. Never from a project (rule SA-6).
     """
 
     model: str | None = None
@@ -70,6 +73,7 @@ class UserSettings:
     restart_limit: float | None = None
     store: StoreKind = "sqlite"
     models: dict[str, ModelOverride] = field(default_factory=dict[str, ModelOverride])
+    base_urls: dict[str, str] = field(default_factory=dict[str, str])
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
 
     def harness(self) -> HarnessSettings:

@@ -39,12 +39,14 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "restart_limit": "unlimited",
         "store": "jsonl",
         "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
+        "base_urls": {"openai": "http://127.0.0.1:9/v1"},
         "retry": {"max_retries": 7, "enabled": False},
     }
     found = _load(tmp_path, content)
     assert (found.model, found.approve, found.thinking, found.theme, found.store) == ("a/b", "edits", "low", "dark", "jsonl")
     assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
+    assert found.base_urls == content["base_urls"]
     assert set(content) == set(settings.ALLOWED)
 
 
@@ -124,14 +126,14 @@ def test_the_default_model_is_that_of_the_first_key_that_is_set() -> None:
 
 @pytest.mark.rule("CL-5", "CASE-H2")
 def test_a_missing_key_names_provider_and_variable() -> None:
-    error = providers.unreachable("anthropic/any", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""})
+    error = providers.unreachable("anthropic/any", {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": ""}, {})
     assert error is not None
     assert error.message == "No key for anthropic: set ANTHROPIC_API_KEY in the environment. Nothing was sent."
 
 
 @pytest.mark.rule("CL-5")
 def test_a_model_without_a_provider_is_held_back() -> None:
-    error = providers.unreachable("some-model", {"OPENAI_API_KEY": "k"})
+    error = providers.unreachable("some-model", {"OPENAI_API_KEY": "k"}, {})
     assert error is not None
     assert "'some-model' names no provider" in error.message
 
@@ -147,7 +149,7 @@ def test_a_model_without_a_provider_is_held_back() -> None:
     ],
 )
 def test_a_model_that_may_work_is_not_held_back(model: str, environ: dict[str, str]) -> None:
-    assert providers.unreachable(model, environ) is None
+    assert providers.unreachable(model, environ, {}) is None
 
 
 @pytest.mark.rule("CL-5")
@@ -162,3 +164,13 @@ def test_every_default_model_is_in_the_table_of_the_model_library() -> None:
     assert spec.origin is not None
     known = json.loads((Path(spec.origin).parent / "model_prices_and_context_window_backup.json").read_text(encoding="utf-8"))
     assert [model for model in providers.DEFAULTS.values() if table_entry(known, model) is None] == []
+
+
+@pytest.mark.rule("SA-6", "AG-5")
+def test_base_urls_are_http_and_win_over_a_missing_key() -> None:
+    values = settings.parse('{"base_urls": {"openai": "http://127.0.0.1:9/v1"}}', "s")
+    assert providers.unreachable("openai/x", {}, values["base_urls"]) is None
+    assert providers.unreachable("openai/x", {}, {}) is not None
+    for wrong in ('"file:///etc"', '"ftp://x"', "7", '"http://"'):
+        with pytest.raises(ConfigError, match="'base_urls'"):
+            settings.parse(f'{{"base_urls": {{"openai": {wrong}}}}}', "s")
