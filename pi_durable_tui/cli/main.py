@@ -8,6 +8,7 @@ Nothing slow may be imported at the top: `--version` and `--help` answer at once
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Sequence
 from enum import StrEnum
@@ -18,7 +19,7 @@ from typer.exceptions import TyperException
 
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.commands import checks, looking, sessions
-from pi_durable_tui.cli.commands.options import HELP_NAMES, Cwd, Debug
+from pi_durable_tui.cli.commands.options import COMPLETING, HELP_NAMES, Cwd, Debug
 from pi_durable_tui.cli.report import report
 from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand
 from pi_durable_tui.errors import BadRequest
@@ -176,7 +177,17 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character must not end the program
+    if COMPLETING in os.environ:
+        _complete()
     sys.exit(run(sys.argv[1:]))
+
+
+def _complete() -> None:
+    """Answer a shell that asks for completions, and end."""
+    from typer._completion_classes import completion_init
+
+    completion_init()
+    typer.main.get_command(app).main(prog_name="pidurable", complete_var=COMPLETING)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
+    from typer._click.shell_completion import CompletionItem
 
 CHAT = "chat"
 """The hidden command that opens a chat, with a prompt or without."""
@@ -69,8 +70,13 @@ class PromptOrCommand(TyperGroup):
     """A group of commands in which everything that is no command is a prompt."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        if ctx.resilient_parsing and not args:
+            return super().parse_args(ctx, args)  # a shell completes the first word: it may still become a command
         found = routed(args, self.commands)
         return super().parse_args(ctx, with_resume_values(found) if found[:1] == [CHAT] else found)
+
+    def shell_complete(self, ctx: Context, incomplete: str) -> list[CompletionItem]:
+        return [*super().shell_complete(ctx, incomplete), *self.commands[CHAT].shell_complete(ctx, incomplete)]
 
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
         formatter.write_usage(ctx.command_path, f"{_USAGE} | COMMAND [OPTIONS]")

@@ -15,7 +15,7 @@ from pi_durable_tui.cli.routing import MORE, routed
 from pi_durable_tui.errors import ConfigError, InternalError, ModelError, SessionFailed, StoreCorrupt, StoreLocked
 from tests.support.cli_runs import Desk
 
-COMMANDS = ("chat", "demo", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch")
+COMMANDS = ("chat", "completion", "demo", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch")
 SESSIONS = ("list", "show", "path", "rename", "delete", "prune", "backup", "convert")
 PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), *(["sessions", name] for name in SESSIONS))
 SCREEN = (80, 24)
@@ -164,3 +164,27 @@ def test_foreign_text_in_an_error_cannot_reach_the_terminal_raw() -> None:
     report(ConfigError("Bad \x1b]0;title\x07 name\x9b31m."), debug=True, stream=output)
     assert [character for character in output.getvalue() if ord(character) < 32 and character != "\n"] == []
     assert "\x9b" not in output.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("pidurable se", ["sessions", "selftest"]),
+        ("pidurable --mo", ["--mode", "--model"]),
+        ("pidurable sessions re", ["rename"]),
+        ("pidurable export --ht", ["--html"]),
+        ("pidurable -c --app", ["--approve"]),
+        ("pidurable chat", []),
+    ],
+)
+def test_a_shell_is_offered_commands_and_options(desk: Desk, typed: str, offered: list[str]) -> None:
+    words = typed.split()
+    ended = desk.run(_PIDURABLE_COMPLETE="complete_bash", COMP_WORDS=typed, COMP_CWORD=str(len(words) - 1))
+    assert (ended.code, ended.stdout.split()) == (0, offered)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_for_a_shell_asks_the_program_by_its_name(shell: str) -> None:
+    output = CliRunner().invoke(main.app, ["completion", shell]).output
+    assert f"_PIDURABLE_COMPLETE=complete_{shell}" in output
+    assert "pidurable" in output

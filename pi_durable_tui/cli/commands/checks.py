@@ -1,14 +1,15 @@
-"""Commands that look at the program and the machine."""
+"""Commands that look at the program and the machine, and that fit it into a shell."""
 
 # ruff: noqa: PLC0415 - what a command needs is imported when it runs
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import Cwd, Debug, Json
+from pi_durable_tui.cli.commands.options import COMPLETING, Cwd, Debug, Json
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -44,3 +45,23 @@ def doctor(
 
     del debug
     return run_doctor(prove=prove, cwd=cwd, as_json=as_json)
+
+
+class Shell(StrEnum):
+    """The shells whose completion is known."""
+
+    BASH = "bash"
+    ZSH = "zsh"
+    FISH = "fish"
+
+
+@app.command(short_help="for bash, zsh, fish", epilog='Example:  eval "$(pidurable completion bash)"')
+def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> int:
+    """Print what makes a shell complete commands and options.
+
+    Put the example into the start-up file of the shell; for fish: pidurable completion fish | source
+    """
+    from typer._completion_shared import get_completion_script
+
+    print(get_completion_script(prog_name="pidurable", complete_var=COMPLETING, shell=shell.value))
+    return 0

@@ -21,7 +21,7 @@ class Store(StrEnum):
     JSONL = "jsonl"
 
 
-@app.callback(short_help="list, rename, delete, backup", epilog="Example:  pidurable sessions --json")
+@app.callback(short_help="list, show, delete, backup", epilog="Example:  pidurable sessions --json")
 def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """List the chats of this directory."""
     from pi_durable_tui.cli.sessions.listing import list_sessions
