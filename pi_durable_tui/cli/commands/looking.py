@@ -14,7 +14,7 @@ from pi_durable_tui.errors import BadRequest
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command(short_help="what lives, and why it waits", epilog="Example:  pidurable inspect 1.3 --json")
+@app.command(short_help="what lives, why it waits", epilog="Example:  pidurable inspect 1.3 --json")
 def inspect(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """Show live tasks, waits, restarts and open submissions."""
     from pi_durable_tui.cli.inspect import inspect_chat
