@@ -11,6 +11,7 @@ from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.records.submission import Done
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.history import scan as scanning
@@ -68,6 +69,7 @@ class Place:
         self.rig.model.then(*(call(each) for each in calls), say("done"))
         submission = await chat.submit("go")
         settled = await chat.settled(submission.id)
+        assert isinstance(settled.state, Done)
         return settled.state.entry_id
 
     async def plan(self, chat: Conversation, entry_id: int) -> Plan:
@@ -235,13 +237,14 @@ async def test_contents_are_private_and_lie_outside_of_the_project_and_ignored_f
     (place.folder / "secret").write_text("s\n")
     (place.folder / "a").write_text("kept\n")
     chat = await place.start()
-    entry = await place.run(chat, bash("echo x > secret; rm a"))
+    entry = await place.run(chat, bash("echo x > secret; mkdir node_modules; echo made > node_modules/m; rm a"))
     kept = [path for path in (place.state / "contents").rglob("*") if path.is_file() and path.name != "notes"]
     assert sorted(path.read_text() for path in kept) == ["kept\n", "secret\n"]  # the second is the ignore file
     assert {path.stat().st_mode & 0o777 for path in (place.state / "contents").rglob("*") if path.is_file()} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (place.state / "contents").rglob("*") if path.is_dir()} == {0o700}
     assert await place.take_back(chat, entry) == ["a"]
     assert (place.folder / "secret").read_text() == "x\n"
+    assert (place.folder / "node_modules" / "m").exists()
     await place.rig.close()
 
 

@@ -1,7 +1,7 @@
 """Looks which files of a tree have changed since the last look, and keeps their contents; bounded in files, bytes and time (rule TU-18).
 
-Covered is what ignore files do not name, up to TREE_FILES files of up to FILE_BYTES, plus single files it was told of. A file whose size,
-times and inode are as they were counts as unchanged. Blocks; belongs on a thread.
+Covered is what ignore files do not name, without folders that programs fill (GENERATED), up to TREE_FILES files of up to FILE_BYTES,
+plus single files it was told of. A file whose size, times and inode are as they were counts as unchanged. Blocks; belongs on a thread.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ TREE_FILES = 20_000
 FILE_BYTES = 2_000_000
 NEW_BYTES = 200_000_000  # most that one look reads
 TIME_MS = 1_500
+GENERATED = frozenset({"__pycache__", "node_modules", ".venv", "venv", ".tox", ".nox", ".mypy_cache", ".pytest_cache", ".ruff_cache"})
 FRESH_MS = 50  # longer than the tick of a file system's clock
 
 
@@ -91,7 +92,7 @@ class Scan:
         return sorted(differences, key=lambda each: each.path)
 
     def _tree(self, paths: list[str], late: float) -> tuple[list[str], bool]:
-        tree = Tree(self._root)
+        tree = Tree(self._root, left_out=GENERATED)
         known = set(paths)
         for entry in tree.entries():
             if len(known) >= TREE_FILES or self._clock.monotonic_ms() > late:

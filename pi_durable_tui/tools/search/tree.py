@@ -38,6 +38,7 @@ class Tree:
 
     Attributes:
         with_ignored: Also give what ignore files name.
+        left_out: Names of folders that are not gone into.
         looked_at: How many names were seen.
         is_cut: Some names were left out, because there were too many.
         unreadable: How many folders could not be read.
@@ -45,6 +46,7 @@ class Tree:
 
     root: str
     with_ignored: bool = False
+    left_out: frozenset[str] = frozenset()
     looked_at: int = 0
     is_cut: bool = False
     unreadable: int = 0
@@ -61,7 +63,7 @@ class Tree:
             below: list[tuple[str, tuple[Rules, ...]]] = []
             for entry in names:
                 is_folder = _is_folder(entry)
-                if entry.name == NEVER or is_ignored(entry.path, rules, is_folder=is_folder):
+                if entry.name == NEVER or (is_folder and entry.name in self.left_out) or is_ignored(entry.path, rules, is_folder=is_folder):
                     continue
                 yield entry
                 if is_folder:

@@ -73,10 +73,11 @@ class Files:
         if not plan.steps:
             self._app.tell("info", "No file has to be changed for that." if kind == "undo" else "There is no /undo to take back here.")
             return
+        here = f"{self._app.view.agent.cwd}/" if self._app.view is not None else ""
         choices = [
             Choice(
                 value=step.path,
-                label=step.path,
+                label=step.path.removeprefix(here),
                 badge="is removed" if step.data is None else ("comes back" if step.now is None else ""),
                 detail=f"+{step.diff.added} -{step.diff.removed}",
                 preview=step.diff.text or "(no text)",
