@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.harness.live import UsageTotals
-from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.tui.actions.files import Files
@@ -19,6 +18,7 @@ from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_
 from pi_durable_tui.tui.status import count_text, money_text
 
 if TYPE_CHECKING:
+    from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
     from pi_durable_tui.tui.app import PidurableApp
 
 
