@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.clock import ManualClock, SystemClock
 from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Agent
@@ -258,6 +258,19 @@ async def test_a_file_too_large_to_be_kept_is_said_to_be_impossible(place: Place
     assert plan.steps == ()
     assert plan.impossible == ((str(place.folder / "big"), "What it held before is not kept: it was too large, or not seen in time."),)
     await place.rig.close()
+
+
+@pytest.mark.rule("TU-18")
+def test_a_file_that_nobody_touched_is_no_difference_however_new_or_large_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(scanning, "FILE_BYTES", 10)
+    (tmp_path / "small").write_text("x")
+    (tmp_path / "large").write_text("x" * 20)
+    scan = scanning.Scan(str(tmp_path), Contents(tmp_path.parent / "kept"), ManualClock())  # whose now is long ago: every file counts as just changed
+    assert [scan.look() for _ in range(3)] == [[], [], []]
+    (tmp_path / "small").write_text("y")
+    (tmp_path / "large").write_text("y" * 20)
+    found = scan.look()
+    assert [(Path(each.path).name, each.before) for each in found] == [("large", "?"), ("small", content_name(b"x"))]
 
 
 @pytest.mark.rule("TU-18")

@@ -38,9 +38,13 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
     content: str  # its name, or NOT_KEPT
     is_fresh: bool  # it had only just been changed: another change might not show in its times
 
+    def looks_same(self, status: os.stat_result) -> bool:
+        """Whether size, times and inode are as they were."""
+        return (self.size_bytes, self.changed_ns, self.inode) == (status.st_size, _changed_ns(status), status.st_ino)
+
     def is_still(self, status: os.stat_result) -> bool:
         """Whether nobody can have touched the file since."""
-        return not self.is_fresh and (self.size_bytes, self.changed_ns, self.inode) == (status.st_size, _changed_ns(status), status.st_ino)
+        return not self.is_fresh and self.looks_same(status)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,11 +117,13 @@ class Scan:
         before = self.seen.get(path)
         if not stat.S_ISREG(status.st_mode) or (before is not None and before.is_still(status) and before.content != NOT_KEPT):
             return None
+        if before is not None and not in_time and before.looks_same(status):
+            return None
         content = self._keep(path, status) if in_time else NOT_KEPT
         self.seen[path] = Seen(status.st_size, _changed_ns(status), status.st_ino, stat.S_IMODE(status.st_mode), content, self._is_fresh(status))
         if before is None:
             return Difference(path=path, before=None, after=content, mode=0o644) if was_known else None
-        if before.is_still(status) or before.content == content != NOT_KEPT:
+        if before.content == content != NOT_KEPT or (before.content == NOT_KEPT and before.looks_same(status)):
             return None  # the same as before; or only now it could be kept
         return Difference(path=path, before=before.content, after=content, mode=before.mode)
 
