@@ -21,6 +21,7 @@ KINDS = {
 """Kind of file -> what it would do."""
 
 STANDINGS = {"new": "new", "changed": "changed since you decided", "trusted": "trusted", "refused": "not trusted"}
+NAME_CELLS = 60
 LINES = 200
 """Of one file; the rest is in the file."""
 
@@ -57,15 +58,15 @@ def question_text(question: TrustQuestion, palette: Palette, *, width: int) -> T
     """
     text = Text()
     text.append("These files of the project would be used:\n", palette.style(palette.text))
-    longest = max((len(safe_line(part.name)) for part in question.parts), default=0)
+    longest = max((len(safe_line(part.name, max_cells=NAME_CELLS)) for part in question.parts), default=0)
     for part in question.parts:
         tone = palette.warn if part.kind == "extension" else palette.muted
-        text.append(f"  {safe_line(part.name):<{longest}}  ", palette.style(palette.accent, bold=True))
+        text.append(f"  {safe_line(part.name, max_cells=NAME_CELLS):<{longest}}  ", palette.style(palette.accent, bold=True))
         text.append(KINDS.get(part.kind, ""), palette.style(tone))
         text.append(f" · {STANDINGS[part.standing]}\n", palette.style(palette.muted))
     text.append("Untrusted files are only data: you can still read and edit them.\n", palette.style(palette.muted))
     for part in question.parts:
-        text.append(f"\n{safe_line(part.name)}\n", palette.style(palette.text, bold=True))
+        text.append(f"\n{safe_line(part.name, max_cells=width)}\n", palette.style(palette.text, bold=True))
         for line in part.lines[:LINES]:
             for piece in chop_cells(safe_text(line).expandtabs(4).replace("\n", " "), max(8, width - 2)) or [""]:
                 text.append("│ ", palette.style(palette.muted))
