@@ -79,13 +79,12 @@ def openai_tools(tools: Sequence[ToolSpec]) -> list[JsonObject]:
 
 
 def ends_without_thinking(messages: Sequence[Message], *, model: str) -> bool:
-    """True when a tool round is open whose calls were made without a signed thought for `model`.
+    """True when the newest answer made calls without a signed thought for `model`, whether or not a user has spoken since.
 
-    Anthropic refuses a request that asks for thinking in such a place, as after a switch of the model in the middle of a run.
+    Anthropic refuses a request that asks for thinking behind such results, as after a switch of the model in the middle of a run.
     """
-    answers = [message for message in messages if isinstance(message, AssistantMessage | UserMessage)]
-    last = answers[-1] if answers else None
-    if not isinstance(last, AssistantMessage) or not last.tool_calls:
+    last = next((message for message in reversed(messages) if isinstance(message, AssistantMessage)), None)
+    if last is None or not last.tool_calls:
         return False
     return not any(isinstance(part, Thinking) and part.signature for part in last.content) or origin_of(last.model) != origin_of(model)
 

@@ -1,4 +1,6 @@
-"""A model provider on loopback that says what a script tells it to: the OpenAI chat-completions stream, over a real socket.
+"""A model provider on loopback that says what a script tells it to, in the form it is asked in, over a real socket.
+
+The path of a request chooses the form: `/chat/completions` and `/responses` of OpenAI, `/messages` of Anthropic (see `wire_forms.py`).
 
 It is a verified fake for gateways and whole programs, in process (`async with ModelServer(script) as server`) and as a process of its own that
 outlives the program under test:
@@ -13,10 +15,14 @@ has used its item up; the next request gets the next one. Without an item left t
     {"text": "Hello"}                                        a text delta
     {"words": "Hello big world", "delay_ms": 20}             a text delta per word, `delay_ms` before each
     {"reason": "Let me see"}                                 a reasoning delta
+    {"reason": "…", "signature": "s1"}                       the same, closed by a signature, in the forms that have signatures
+    {"redacted": "data"}                                     a thought that only the provider can read, in those forms
     {"call": {"index": 0, "id": "c1", "name": "bash", "arguments": "{\\"command\\": "}}    a piece of a tool call; every key may be left out
     {"finish": "stop"}                                       the finish reason: stop, tool_calls, length …
     {"usage": {"prompt": 10, "completion": 5, "cached": 0}}  the last chunk with usage (sent only when the request asks for it)
     {"http": 429, "body": {…} or "text", "headers": {…}}     instead of a stream; must be the first step that sends something
+    {"refuse": "overloaded", "message": "…", "headers": {…}} the same in the form's own words and status, see `wire_forms.STATUS`
+    {"fail": "overloaded", "message": "…"}                   an error in the middle of the stream, in the form's own words
     {"event": {…} or "text"}                                 any SSE data line after HTTP 200, such as an error object
     {"raw": "…"}                                             any bytes of the body; no `[DONE]` follows by itself
     {"delay_ms": 50}                                         wait; also as a key of any other step: wait before it
@@ -26,8 +32,8 @@ has used its item up; the next request gets the next one. Without an item left t
     {"cut": true}                                            drop the connection in the middle of the body
     {"eof": true}                                            end the body properly, without `[DONE]`
 
-After the last step `[DONE]` is sent and the body ends. **Strict** mode refuses with HTTP 400 what real providers refuse (`model_strictness.py`);
-such a request uses up no item.
+After the last step the stream ends as its form ends (`[DONE]` in the chat form). **Strict** mode refuses with HTTP 400 what the real provider of the
+form refuses (`wire_strictness.py`); such a request uses up no item.
 
 **Log**: a JSON line per event: `{"event": "request", "n", "at_ms", "path", "headers", "body"}`, `{"event": "held", "n", "at_ms", "name"}`,
 `{"event": "end", "n", "at_ms", "how"}` with how = complete, cut, client_left, http, refused or stopped.
@@ -46,7 +52,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from pi_durable_tui.clock import SystemClock
-from tests.support.model_strictness import violation
+from tests.support.wire_forms import STATUS, Issued, Wire, error_body, form_of_path, wire_for
+from tests.support.wire_strictness import wire_violation
 
 Step = dict[str, Any]
 Script = Sequence[Sequence[Step]]
@@ -62,8 +69,20 @@ def words(sentence: str, *, delay_ms: float = 0) -> Step:
     return {"words": sentence, "delay_ms": delay_ms}
 
 
-def reason(piece: str) -> Step:
-    return {"reason": piece}
+def reason(piece: str, signature: str | None = None) -> Step:
+    return {"reason": piece, **({"signature": signature} if signature else {})}
+
+
+def redacted(data: str) -> Step:
+    return {"redacted": data}
+
+
+def refuse(kind: str, message: str, headers: dict[str, str] | None = None) -> Step:
+    return {"refuse": kind, "message": message, "headers": headers or {}}
+
+
+def fail(kind: str, message: str) -> Step:
+    return {"fail": kind, "message": message}
 
 
 def call(index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> Step:
@@ -111,6 +130,7 @@ class Received:
     headers: dict[str, str]
     body: Any
     how: str | None = None
+    refusal: str | None = None
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -123,14 +143,17 @@ class ModelServer:
 
     Attributes:
         requests: What arrived, in order, refused ones included.
-        base_url: The OpenAI form, ending in `/v1`.
+        arrived: Set once there was a request.
+        base_url: Of OpenAI's forms, ending in `/v1`; Anthropic's is `root_url`.
     """
 
     def __init__(self, script: Script = (), *, strict: bool = False, port: int = 0, log: pathlib.Path | None = None) -> None:
         self.requests: list[Received] = []
+        self.arrived = asyncio.Event()
         self.port = port
         self._items = [list(item) for item in script]
         self._next = 0
+        self._issued: list[Issued] = []
         self._strict = strict
         self._log = log
         self._clock = SystemClock()
@@ -155,6 +178,10 @@ class ModelServer:
     @property
     def base_url(self) -> str:
         return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def root_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     @property
     def bodies(self) -> list[Any]:
@@ -194,6 +221,7 @@ class ModelServer:
         body = json.loads(raw) if raw else None
         received = Received(n=len(self.requests), at_ms=self._clock.now_ms(), path=head[0].split(" ")[1], headers=headers, body=body)
         self.requests.append(received)
+        self.arrived.set()
         self._write_log("request", received, path=received.path, headers=headers, body=body)
         answer = asyncio.ensure_future(self._answer(received, writer))
         gone = asyncio.ensure_future(reader.read(1))  # nothing more is asked on this connection: a byte or EOF is a client that left
@@ -214,22 +242,27 @@ class ModelServer:
             self._write_log("end", received, how=how)
 
     async def _answer(self, received: Received, writer: asyncio.StreamWriter) -> str:
-        found = violation(received.body) if self._strict else None
+        form = form_of_path(received.path)
+        found = wire_violation(form, received.body, self._issued) if self._strict else None
         if found is not None:
-            await self._plain(writer, 400, {"error": {"message": found, "type": "invalid_request_error", "code": None}})
+            received.refusal = found
+            await self._plain(writer, STATUS["invalid"], error_body(form, "invalid", found))
             return "refused"
         if self._next >= len(self._items):
             await self._plain(writer, 400, {"error": {"message": "the script has no more requests", "type": "script_exhausted", "code": None}})
             return "http"
         steps = self._items[self._next]
         self._next += 1
-        stream = _Stream(writer, received, has_usage=bool((received.body or {}).get("stream_options", {}).get("include_usage")))
+        wire = wire_for(form, received.n, received.body, steps)
+        stream = _Stream(writer, received, wire)
         try:
             for step in steps:
                 await self._play(step, stream)
-            await stream.end(done=not stream.is_raw)
+            await stream.end()
         except _EndedError as over:
             return str(over)
+        finally:
+            self._issued.append(wire.issued())
         return "complete"
 
     async def _play(self, step: Step, stream: _Stream) -> None:
@@ -250,10 +283,14 @@ class ModelServer:
             case {"http": int(status)}:
                 await self._plain(stream.writer, status, step.get("body", ""), step.get("headers"))
                 raise _EndedError("http")
+            case {"refuse": str(kind)}:
+                form = form_of_path(stream.received.path)
+                await self._plain(stream.writer, STATUS[kind], error_body(form, kind, step["message"]), step.get("headers"))  # type: ignore[index,arg-type]
+                raise _EndedError("http")
             case {"words": str(sentence)}:
                 for index, word in enumerate(sentence.split(" ")):
                     await self._clock.sleep_ms(step.get("delay_ms", 0))
-                    await stream.delta({"content": word if index == 0 else f" {word}"})
+                    await stream.play({"piece": word if index == 0 else f" {word}"})
             case _:
                 await stream.play(step)
 
@@ -273,11 +310,11 @@ class ModelServer:
 class _Stream:
     """One SSE body, sent in HTTP chunks so that a cut differs from an end."""
 
-    def __init__(self, writer: asyncio.StreamWriter, received: Received, *, has_usage: bool) -> None:
+    def __init__(self, writer: asyncio.StreamWriter, received: Received, wire: Wire) -> None:
         self.writer = writer
         self.received = received
-        self.is_raw = False
-        self._has_usage = has_usage
+        self._wire = wire
+        self._is_raw = False
         self._started = False
 
     async def start(self) -> None:
@@ -291,62 +328,32 @@ class _Stream:
         self.writer.write(f"{len(data):x}\r\n".encode() + data + b"\r\n")
         await self.writer.drain()
 
-    async def data(self, value: Any) -> None:
-        await self.send(f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n".encode())
-
-    async def delta(self, delta: dict[str, Any], finish_reason: str | None = None) -> None:
-        await self.data(self._chunk([{"index": 0, "delta": delta, "finish_reason": finish_reason}]))
-
-    async def end(self, *, done: bool) -> None:
-        if done:
-            await self.data("[DONE]")
+    async def end(self, *, is_closed: bool = True) -> None:
+        """End the body properly; `is_closed`: with what the form closes its stream with."""
+        for event in self._wire.end() if is_closed and not self._is_raw else []:
+            await self.send(event.encode())
         await self.start()
         self.writer.write(b"0\r\n\r\n")
         await self.writer.drain()
 
     async def play(self, step: Step) -> None:
         match step:
-            case {"text": str(piece)}:
-                await self.delta({"role": "assistant", "content": piece})
-            case {"reason": str(piece)}:
-                await self.delta({"role": "assistant", "reasoning_content": piece})
-            case {"call": dict(piece)}:
-                await self.delta({"role": "assistant", "tool_calls": [_tool_call(piece)]})
-            case {"finish": str(why)}:
-                await self.delta({}, why)
-            case {"usage": dict(counts)}:
-                if self._has_usage:
-                    await self.data({**self._chunk([]), "usage": _usage(counts)})
             case {"event": value}:
-                await self.data(value)
+                await self.send(f"data: {value if isinstance(value, str) else json.dumps(value)}\n\n".encode())
             case {"raw": str(value)}:
-                self.is_raw = True
+                self._is_raw = True
                 await self.send(value.encode())
             case {"cut": _}:
                 await self.start()
                 raise _EndedError("cut")
             case {"eof": _}:
-                await self.end(done=False)
+                await self.end(is_closed=False)
                 raise _EndedError("complete")
-            case {"delay_ms": _}:
+            case _ if set(step) == {"delay_ms"}:
                 pass
             case _:
-                raise ValueError(f"unknown step {step!r}")
-
-    def _chunk(self, choices: list[Any]) -> dict[str, Any]:
-        model = (self.received.body or {}).get("model", "")
-        return {"id": f"chatcmpl-{self.received.n}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model, "choices": choices}
-
-
-def _tool_call(piece: dict[str, Any]) -> dict[str, Any]:
-    function = {key: piece[key] for key in ("name", "arguments") if key in piece}
-    return {**{key: piece[key] for key in ("index", "id") if key in piece}, "type": "function", "function": function}
-
-
-def _usage(counts: dict[str, int]) -> dict[str, Any]:
-    prompt, completion = counts.get("prompt", 0), counts.get("completion", 0)
-    details = {"prompt_tokens_details": {"cached_tokens": counts.get("cached", 0)}}
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion, **details}
+                for event in self._wire.play(step):
+                    await self.send(event.encode())
 
 
 def _exists(path: str) -> bool:
