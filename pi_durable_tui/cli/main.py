@@ -21,7 +21,7 @@ from pi_durable_tui import __version__
 from pi_durable_tui.cli.commands import checks, looking, sessions
 from pi_durable_tui.cli.commands.options import COMPLETING, HELP_NAMES, Cwd, Debug
 from pi_durable_tui.cli.report import report
-from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand
+from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand, as_typed
 from pi_durable_tui.errors import BadRequest
 
 _EPILOG = 'Example:  git diff | pidurable -p "review this"'
@@ -104,7 +104,7 @@ def chat(
         raise BadRequest("Print mode cannot ask which chat to resume. Nothing was started.", hint="pidurable -r ID -p; pidurable sessions lists the ids.")
     return open_chat(
         Wish(
-            prompt=" ".join(mention_of(word) for word in prompt or ()),
+            prompt=" ".join(as_typed(word) for word in prompt or ()),
             resume=continue_ or resume is not None,
             chat_id=resume or None,
             pick=resume == "",

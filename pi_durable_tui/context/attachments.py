@@ -65,12 +65,6 @@ def mentions(text: str) -> tuple[Mention, ...]:
     return tuple(found.values())
 
 
-def mention_of(argument: str) -> str:
-    """A command line argument as it stands in the prompt: `@a b` as one argument stays one mention. PURE."""
-    has_blanks = argument.startswith("@") and any(char.isspace() for char in argument) and '"' not in argument and "\n" not in argument
-    return f'@"{argument[1:]}"' if has_blanks and len(argument) > 1 else argument
-
-
 def gather(text: str, *, directory: Path, home: Path | None, takes_images: bool) -> Attached:
     """What the mentions of a text bring along. Blocks: belongs on a thread. Never raises for what lies there.
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pi_durable_tui.context.attachments import IMAGE_BYTES, MOST, MOST_NAMES, TEXT_BYTES, TOTAL_BYTES, Attached, gather, mention_of, mentions
+from pi_durable_tui.cli.routing import as_typed
+from pi_durable_tui.context.attachments import IMAGE_BYTES, MOST, MOST_NAMES, TEXT_BYTES, TOTAL_BYTES, Attached, gather, mentions
 from pi_durable_tui.records.messages import Image, Text
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
@@ -36,7 +37,7 @@ def test_mentions_are_found_at_the_beginning_of_words(text: str, names: list[tup
 
 @pytest.mark.parametrize(("argument", "word"), [("@a b.txt", '@"a b.txt"'), ("@a.txt", "@a.txt"), ("explain this", "explain this"), ("@", "@")])
 def test_an_argument_with_blanks_stays_one_mention(argument: str, word: str):
-    assert mention_of(argument) == word
+    assert as_typed(argument) == word
 
 
 @pytest.mark.rule("AG-1")
