@@ -91,7 +91,6 @@ def chat(
 ) -> int:
     """Open a chat, optionally with a first prompt."""
     from pi_durable_tui.cli.chat import Wish, open_chat
-    from pi_durable_tui.context.attachments import mention_of
 
     del debug, version
     if mode is Mode.JSON and not print_:
