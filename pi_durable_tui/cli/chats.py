@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pi_durable_tui.cli import paths
-from pi_durable_tui.cli.compose import Setup, all_models, open_harness, open_session
+from pi_durable_tui.cli.compose import all_models, open_harness, open_session
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.errors import BadRequest, NotFound, PidurableError
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.harness import Harness

@@ -6,15 +6,14 @@ It opens; it decides nothing about what then happens. Nothing here imports textu
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pi_durable_tui.cli import local_servers, paths
 from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.report import note
-from pi_durable_tui.cli.settings import UserSettings, load
-from pi_durable_tui.clock import Clock, SystemClock
-from pi_durable_tui.entropy import Entropy, SystemEntropy
+from pi_durable_tui.cli.setup import Setup
+from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.errors import Refused, StoreCorrupt
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
@@ -31,38 +30,6 @@ from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.history.recorder import FileRecorder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
-    """Where a command works and with what.
-
-    Attributes:
-        environ: The user's environment as the program started.
-    """
-
-    place: paths.Place
-    settings: UserSettings
-    environ: Mapping[str, str]
-    clock: Clock
-    entropy: Entropy
-
-
-def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None = None) -> Setup:
-    """The setup for a working directory (None: the current one). Writes nothing.
-
-    Raises:
-        BadRequest: The directory cannot be used.
-        ConfigError: An environment variable or the settings file is wrong.
-    """
-    roots = paths.folders(environ)
-    return Setup(
-        place=paths.place(cwd, roots.data),
-        settings=load(roots.config, environ),
-        environ=dict(environ),
-        clock=clock or SystemClock(),
-        entropy=SystemEntropy(),
-    )
 
 
 class Environments:

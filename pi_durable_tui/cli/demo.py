@@ -16,13 +16,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
-from pi_durable_tui.cli.chat import Opened, Wish, open_wished
-from pi_durable_tui.cli.compose import Setup, set_up
+from pi_durable_tui.cli.chat import Opened, open_wished
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import note
-from pi_durable_tui.cli.seam import seam_text
+from pi_durable_tui.cli.screen.seam import seam_text
+from pi_durable_tui.cli.screen.typing_hands import Keyboard, TypingHands
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.cli.signals import until_signal
-from pi_durable_tui.cli.typing_hands import Keyboard, TypingHands
+from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.playback import child, folder, golden
 from pi_durable_tui.playback.pace import PacedClock

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import msgspec
 
 from pi_durable_tui.cli.chats import choose, open_for_reading
-from pi_durable_tui.cli.compose import set_up
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import set_up
 from pi_durable_tui.harness.observation.inspection import Inspection, TaskInfo
 from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.codec import to_json

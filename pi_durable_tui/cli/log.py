@@ -7,8 +7,8 @@ import os
 from collections.abc import AsyncIterator
 
 from pi_durable_tui.cli.chats import choose, open_for_reading
-from pi_durable_tui.cli.compose import set_up
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import set_up
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Live
 from pi_durable_tui.records.entry import Entry, StoredEntry

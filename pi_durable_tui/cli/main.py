@@ -90,7 +90,7 @@ def chat(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
 ) -> int:
     """Open a chat, optionally with a first prompt."""
-    from pi_durable_tui.cli.chat import Wish, open_chat
+    from pi_durable_tui.cli.wish import Wish, open_chat
 
     del debug, version
     if mode is Mode.JSON and not print_:

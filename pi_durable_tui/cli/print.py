@@ -15,13 +15,14 @@ from typing import TextIO
 
 import msgspec
 
-from pi_durable_tui.cli.chat import Opened, Wish, new_agent, open_wished, problem_of
-from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.chat import Opened, new_agent, open_wished, problem_of
 from pi_durable_tui.cli.project.prompting import prepared
 from pi_durable_tui.cli.project.workspace import start_remarks
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.stdin import piped_text, prompt_of
+from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused
 from pi_durable_tui.harness.conversation import Conversation

@@ -14,19 +14,16 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from pi_durable_tui.cli.chat import Opened, Wish, open_wished
-from pi_durable_tui.cli.compose import Setup
 from pi_durable_tui.cli.paths import folders
-from pi_durable_tui.cli.project.workspace import app_remarks
-from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import forget_stdout
-from pi_durable_tui.cli.screen.desk import Desk
 from pi_durable_tui.cli.screen.guard import TerminalGuard
-from pi_durable_tui.cli.seam import seam_text
 from pi_durable_tui.cli.settings import remember
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import leave_on_signals
+from pi_durable_tui.cli.wish import Wish
 
 if TYPE_CHECKING:
+    from pi_durable_tui.cli.chat import Opened
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.bridge import Opened as Shown
     from pi_durable_tui.tui.palette import Palette, ThemeName
@@ -38,7 +35,7 @@ CLOSE_WITHIN_S = 15.0
 COLORS = "COLORFGBG"
 KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
-Script: TypeAlias = Callable[[Opened, "PidurableApp", asyncio.AbstractEventLoop], Coroutine[Any, Any, None]]
+Script: TypeAlias = Callable[["Opened", "PidurableApp", asyncio.AbstractEventLoop], Coroutine[Any, Any, None]]
 """(chat, app, the screen's loop): acts in a person's place; runs on the harness's loop once the chat is on the screen."""
 
 
@@ -141,8 +138,14 @@ class _Start:
             await self._opened.harness.close()
 
     async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
-        from pi_durable_tui.cli.project.app_workspace import AppWorkspace  # noqa: PLC0415 - with the app
-        from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - the same
+        # The harness, its tools and its stores are loaded here, on their own thread, while the first paint is read (speed.md).
+        from pi_durable_tui.cli.chat import open_wished  # noqa: PLC0415
+        from pi_durable_tui.cli.project.app_workspace import AppWorkspace  # noqa: PLC0415
+        from pi_durable_tui.cli.project.workspace import app_remarks  # noqa: PLC0415
+        from pi_durable_tui.cli.providers import PLAYBACK  # noqa: PLC0415
+        from pi_durable_tui.cli.screen.desk import Desk  # noqa: PLC0415
+        from pi_durable_tui.cli.screen.seam import seam_text  # noqa: PLC0415
+        from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
         opened = self._opened = await open_wished(self._setup, self._wish)

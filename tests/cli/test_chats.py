@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.chats import Found, choose, find_chats, merged, parse_id
-from pi_durable_tui.cli.compose import Setup, open_free, open_session
+from pi_durable_tui.cli.compose import open_free, open_session
 from pi_durable_tui.cli.inspect import as_text
 from pi_durable_tui.cli.log import entry_text, running_text
 from pi_durable_tui.cli.paths import Place, prepare
-from pi_durable_tui.cli.seam import seam_text
+from pi_durable_tui.cli.screen.seam import seam_text
 from pi_durable_tui.cli.sessions.listing import table
 from pi_durable_tui.cli.settings import UserSettings
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.errors import BadRequest, NotFound

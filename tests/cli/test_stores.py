@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.chats import find_chats
-from pi_durable_tui.cli.compose import Setup, open_free, open_session
+from pi_durable_tui.cli.compose import open_free, open_session
 from pi_durable_tui.cli.paths import Place, prepare
 from pi_durable_tui.cli.settings import UserSettings
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.errors import Refused

@@ -15,9 +15,9 @@ import msgspec
 from pi_durable_tui.cli.check import machine, stores
 from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
 from pi_durable_tui.cli.check.selftest import measured
-from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.paths import check, folders, moved_from
 from pi_durable_tui.cli.settings import NAME
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import ConfigError, PidurableError
 from pi_durable_tui.selftest.ring import Told
 from pi_durable_tui.storage.files import RealFiles

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.check.findings import Finding
-from pi_durable_tui.cli.compose import Setup, open_session
+from pi_durable_tui.cli.compose import open_session
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.errors import NotFound, PidurableError
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.task import Task

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from pi_durable_tui.cli.chats import Found, choose, open_for_reading
-from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.export.blocks import blocks_of
 from pi_durable_tui.cli.export.markdown import markdown
 from pi_durable_tui.cli.export.page import Heading, page
 from pi_durable_tui.cli.log import all_entries
 from pi_durable_tui.cli.paths import write_whole
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest, EnvironmentFailure
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.models.catalog import loaded_keys

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pi_durable_tui.cli.chat import Opened, Wish
-from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.chat import Opened
 from pi_durable_tui.cli.project.prompting import Prepared, prepared
+from pi_durable_tui.cli.setup import Setup
+from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.context.extensions import replaced
 from pi_durable_tui.context.trust import Judged
 from pi_durable_tui.records.json import clean_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pi_durable_tui.cli.chat import Opened
-from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.context.attachments import gather
 from pi_durable_tui.context.commands import Catalogue
 from pi_durable_tui.records.json import clean_text

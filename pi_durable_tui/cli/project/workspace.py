@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from pi_durable_tui.cli import paths
-from pi_durable_tui.cli.compose import Setup
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.context.extensions import Loaded
 from pi_durable_tui.context.trust import Trusting
 from pi_durable_tui.context.workspace import Where, Workspace

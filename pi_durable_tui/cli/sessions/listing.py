@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from pi_durable_tui.cli.chats import Found, choose, find_chats, open_for_reading
-from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.paths import check, session_kinds, session_path
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest, NotFound
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import to_json

@@ -17,12 +17,12 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from pi_durable_tui.cli import paths
-from pi_durable_tui.cli.chat import Wish, open_chat
 from pi_durable_tui.cli.chats import Found, choose, open_for_reading
-from pi_durable_tui.cli.compose import Setup, set_up
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.cli.signals import CLOSING, exit_code, on_signals
 from pi_durable_tui.cli.watching.keys import Keys
+from pi_durable_tui.cli.wish import Wish, open_chat
 from pi_durable_tui.harness.observation.events import events_of
 from pi_durable_tui.harness.observation.following import follow_view
 from pi_durable_tui.harness.observation.frames import Frame

@@ -1,0 +1,43 @@
+"""Where a command works and with what: known before anything heavy is loaded, so that the app can paint first (speed.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pi_durable_tui.cli import paths
+from pi_durable_tui.cli.settings import UserSettings, load
+from pi_durable_tui.clock import Clock, SystemClock
+from pi_durable_tui.entropy import Entropy, SystemEntropy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setup:
+    """Where a command works and with what.
+
+    Attributes:
+        environ: The user's environment as the program started.
+    """
+
+    place: paths.Place
+    settings: UserSettings
+    environ: Mapping[str, str]
+    clock: Clock
+    entropy: Entropy
+
+
+def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None = None) -> Setup:
+    """The setup for a working directory (None: the current one). Writes nothing.
+
+    Raises:
+        BadRequest: The directory cannot be used.
+        ConfigError: An environment variable or the settings file is wrong.
+    """
+    roots = paths.folders(environ)
+    return Setup(
+        place=paths.place(cwd, roots.data),
+        settings=load(roots.config, environ),
+        environ=dict(environ),
+        clock=clock or SystemClock(),
+        entropy=SystemEntropy(),
+    )

@@ -1,0 +1,78 @@
+"""What `pidurable [PROMPT]` does: sorts out what was asked for, then hands over to print mode or to the app.
+
+Nothing heavy is imported at the top: the app paints first, and the harness is loaded while a person reads.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pi_durable_tui.cli.setup import Setup, set_up
+from pi_durable_tui.errors import BadRequest
+from pi_durable_tui.harness.live import ApprovalMode
+from pi_durable_tui.harness.ports import ThinkingLevel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wish:
+    """The command line of a chat. None: not said.
+
+    Attributes:
+        chat_id: The one to resume; None: the one that --continue takes.
+        pick: Let the person choose which one to resume.
+        name: What to call the chat; "": it keeps the name it has.
+        tools: Names of those that are offered.
+        in_memory: Nothing is stored: the chat is gone with the process.
+        max_turns, max_cost_usd: What a run may use before it is ended.
+    """
+
+    prompt: str = ""
+    resume: bool = False
+    chat_id: str | None = None
+    pick: bool = False
+    name: str = ""
+    tools: tuple[str, ...] | None = None
+    in_memory: bool = False
+    max_turns: int | None = None
+    max_cost_usd: float | None = None
+    in_print_mode: bool = False
+    as_json: bool = False
+    model: str | None = None
+    approval: ApprovalMode | None = None
+    thinking: ThinkingLevel | None = None
+    cwd: str | None = None
+    trust: bool = False
+
+
+def open_chat(wish: Wish) -> int:
+    """Run print mode or the app and return the exit code.
+
+    Raises:
+        BadRequest: There is nothing to do, or no terminal for the app. Nothing was started.
+        ConfigError: Settings are wrong, or print mode has no model. Nothing was started.
+    """
+    setup = set_up(wish.cwd, os.environ)
+    if not wish.in_memory:
+        return _open_chat(setup, wish)
+    with tempfile.TemporaryDirectory(prefix="pidurable-") as folder:  # what tools spill; gone with the chat
+        return _open_chat(replace(setup, place=replace(setup.place, folder=Path(folder))), wish)
+
+
+def _open_chat(setup: Setup, wish: Wish) -> int:
+    if wish.in_print_mode:
+        from pi_durable_tui.cli.print import print_answer  # noqa: PLC0415 - the app does not need it
+
+        return print_answer(setup, wish)
+    if not (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty()):
+        raise BadRequest("The app needs a terminal for its input and output. Nothing was started.", hint='For use in scripts and pipes: pidurable -p "PROMPT".')
+    if wish.pick:
+        from pi_durable_tui.cli.sessions.picking import picked  # noqa: PLC0415 - rarely needed
+
+        wish = replace(wish, chat_id=picked(setup))
+    from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - imports textual
+
+    return run_app(setup, wish)

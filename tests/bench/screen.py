@@ -1,0 +1,276 @@
+"""Print what the screen costs: `python -m tests.bench.screen`. A pty, a model server on loopback, and a bare app of the same library beside it.
+
+The exit status is 0 whatever it says; a person reads it. Ratios are taken within one run; the milliseconds are those of this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.harness.live import AGENT, Agent
+from pi_durable_tui.harness.runs import as_object
+from pi_durable_tui.records.conversation import Conversation
+from pi_durable_tui.records.entry import ASSISTANT, USER, Entry
+from pi_durable_tui.records.messages import AssistantMessage, Text, UserMessage
+from pi_durable_tui.session.session import Session
+from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.tui.draw.markdown import MarkdownPainter
+from pi_durable_tui.tui.draw.paint import new_console
+from pi_durable_tui.tui.draw.stream import MarkdownStream
+from pi_durable_tui.tui.palette import DARK, LIGHT
+from tests.bench.hands import Hands
+from tests.support.journey_desk import MODEL, journey
+from tests.support.tui_rig import running
+from tests.support.tui_views import answer, user, view
+
+PROGRAM = (sys.executable, "-P", "-m", "pi_durable_tui.cli.main")
+BARE = (sys.executable, "-P", "-m", "tests.bench.bare_app")
+READY = b"sk for"  # the cursor stands on the letter before
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """How much is measured."""
+
+    starts: int = 5
+    keys: int = 150
+    entries: int = 10_000
+    stream_s: float = 20.0
+    paste_bytes: int = 5_000_000
+    answer_chars: int = 1_000_000
+    turns: int = 4_000
+
+
+TINY = Sizes(starts=1, keys=5, entries=20, stream_s=1.0, paste_bytes=20_000, answer_chars=5_000, turns=20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One line of the table: many times (milliseconds), or one value. `limits` are (median or value, p99), None where there is none."""
+
+    name: str
+    values: Sequence[float]
+    unit: str = "ms"
+    limits: tuple[float | None, float | None] = (None, None)
+
+
+def told(row: Row) -> str:
+    """One line of the table."""
+    values = sorted(row.values)
+    middle, (p95, p99) = statistics.median(values), (values[min(len(values) - 1, int(len(values) * part))] for part in (0.95, 0.99))
+    figures = f"{middle:9.1f} {p95:9.1f} {p99:9.1f}" if len(values) > 1 else f"{middle:9.2f} {'':9} {'':9}"
+    limits = " / ".join(f"{limit:g}" for limit in row.limits if limit is not None)
+    over = (row.limits[0] is not None and middle > row.limits[0]) or (row.limits[1] is not None and p99 > row.limits[1])
+    return f"{row.name:<58} {figures} {row.unit:<5} {limits:<10} {'OVER' if over else 'ok' if limits else ''}".rstrip()
+
+
+# ------------------------------------------------------------------------------------------------------------ in a terminal
+
+
+@contextmanager
+def started(command: Sequence[str], folder: Path, environ: dict[str, str]) -> Iterator[Hands]:
+    """A program in a terminal, ready for keys."""
+    hands = Hands.start(command, cwd=folder, environ=environ)
+    try:
+        hands.wait_for(READY)
+        yield hands
+    finally:
+        hands.end()
+
+
+def starting(folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """From exec to the first paint and to the first key that is echoed; by turns with the bare app."""
+    times: dict[str, list[float]] = {"ours": [], "bare": [], "ours key": [], "bare key": []}
+    with journey(folder) as made:
+        for _ in range(sizes.starts):
+            for name, command in (("ours", PROGRAM), ("bare", BARE)):
+                with started(command, made.work, made.environ) as hands:
+                    times[name].append((time.monotonic() - hands.started_s) * 1_000)
+                    hands.echo_ms()
+                    times[f"{name} key"].append((time.monotonic() - hands.started_s) * 1_000)
+    for what, suffix in (("exec to first paint", ""), ("exec to first echoed key", " key")):
+        yield Row(name=what, values=times[f"ours{suffix}"])
+        yield Row(name="  the bare app", values=times[f"bare{suffix}"])
+        yield Row(name="  ratio", values=[statistics.median(times[f"ours{suffix}"]) / statistics.median(times[f"bare{suffix}"])], unit="x", limits=(1.25, None))
+
+
+def typing(folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """Keys while nothing happens, and while an answer streams under 10,000 entries; processor time of all processes meanwhile."""
+    words = " ".join(f"word{number}" for number in range(int(sizes.stream_s * 100)))
+    with journey(folder, [{"words": words, "delay_ms": 10}]) as made:
+        with started(BARE, made.work, made.environ) as hands:
+            bare = _keys(hands, sizes.keys)
+            yield Row(name="key echo, idle: the bare app", values=bare)
+        with started(PROGRAM, made.work, made.environ) as hands:
+            hands.drain(6.0)  # the model code is loaded
+            idle = _keys(hands, sizes.keys)
+            yield Row(name="key echo, idle", values=idle, limits=(10, 25))
+            yield Row(name="  ratio of the medians to the bare app", values=[statistics.median(idle) / statistics.median(bare)], unit="x")
+            before_s, begun_s = hands.cpu_s(), time.monotonic()
+            hands.drain(min(5.0, sizes.stream_s))
+            yield Row(name="processor, idle", values=[100 * (hands.cpu_s() - before_s) / (time.monotonic() - begun_s)], unit="%", limits=(0.5, None))
+            yield Row(name="memory of all processes, model code loaded", values=[hands.rss_mb()], unit="MB", limits=(330, None))
+        asyncio.run(_fill(made.desk.data, made.work, sizes.entries))
+        with started((*PROGRAM, "--continue", "--approve", "all"), made.work, made.environ) as hands:
+            hands.drain(6.0)
+            hands.write(b"go")
+            hands.drain(0.3)
+            hands.write(b"\r")
+            hands.wait_for(b"word3")
+            before_s, begun_s = hands.cpu_s(), time.monotonic()
+            hands.drain(sizes.stream_s / 3)
+            used = 100 * (hands.cpu_s() - before_s) / (time.monotonic() - begun_s)
+            yield Row(name=f"key echo, streaming 100 words/s under {sizes.entries:,} entries", values=_keys(hands, sizes.keys), limits=(12, 50))
+            yield Row(name="processor, streaming, all processes", values=[used], unit="%", limits=(40, None))
+
+
+def _keys(hands: Hands, count: int) -> list[float]:
+    """Echo times of keys at a typist's pace, seeded."""
+    pace = random.Random(7)
+    times: list[float] = []
+    for _ in range(count):
+        times.append(hands.echo_ms())
+        hands.drain(pace.uniform(0.03, 0.08))
+        if len(times) % 40 == 0:
+            hands.write(b"\x15")  # an empty line again: what is measured is a key, not a long line
+            hands.drain(0.1)
+    return times
+
+
+def pasting(folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """A paste of megabytes: until its marker stands there, and until the next key is echoed."""
+    with journey(folder) as made, started(PROGRAM, made.work, made.environ) as hands:
+        hands.drain(6.0)
+        body = (b"0123456789abcde\n" * (sizes.paste_bytes // 16 + 1))[: sizes.paste_bytes]
+        begun_s = time.monotonic()
+        hands.write(b"\x1b[200~" + body + b"\x1b[201~")
+        hands.wait_for(b"pasted")
+        yield Row(name=f"paste of {sizes.paste_bytes:,} bytes to its marker", values=[(time.monotonic() - begun_s) * 1_000], limits=(2_000, None))
+        hands.echo_ms()
+        yield Row(name="  to the next echoed key", values=[(time.monotonic() - begun_s) * 1_000], limits=(2_000, None))
+        yield Row(name="  keys after it", values=_keys(hands, max(5, sizes.keys // 5)), limits=(None, None))
+
+
+async def _fill(data: Path, work: Path, count: int) -> None:
+    """Put a chat of so many entries into the session that is there, where `--continue` finds it."""
+    (path,) = data.rglob("session.sqlite")
+    session = await Session.open(await open_sqlite(path, clock=SystemClock()), clock=SystemClock())
+
+    async def write(transaction: Transaction) -> None:
+        conversation = Conversation(id=transaction.new_id(), created_at_ms=transaction.now_ms)
+        transaction.insert_conversation(conversation)
+        agent = as_object(Agent(model=MODEL, approval="all", cwd=str(work)))
+        (await transaction.document(AGENT, conversation.id)).value = agent
+        for number in range(count):
+            transaction.insert_entry(_entry(transaction, conversation.id, number))
+
+    await session.commit(write)
+    await session.close()
+
+
+def _entry(transaction: Transaction, conversation_id: int, number: int) -> Entry:
+    at = {"id": transaction.new_id(), "conversation_id": conversation_id, "at_ms": transaction.now_ms}
+    if number % 2 == 0:
+        return Entry(**at, kind=USER, message=UserMessage(content=(Text(text=f"Question {number} about the cart"),)))
+    text = f"An answer with **bold** words, `code` and a list:\n\n- one of {number}\n- two\n\n```python\nx = {number}\n```"
+    return Entry(**at, kind=ASSISTANT, message=AssistantMessage(content=(Text(text=text),), model=MODEL, stop_reason="stop"))
+
+
+# ---------------------------------------------------------------------------------------------------------- in this process
+
+
+def streams(_folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """Drawing answers that grow, frame by frame: the longest stall of blocks that are hard, and whether a long answer stays as cheap."""
+    fence = "```python\n" + "".join(f"value_{number} = compute({number}, 'text')  # why\n" for number in range(300)) + "```\n"
+    items = "".join(f"- item {number} with **bold** and `code`\n" for number in range(150))
+    table = "| name | value | note |\n|---|---:|:---:|\n" + "".join(f"| `row{number}` | {number * 7} | some **words** here |\n" for number in range(60))
+    for name, text in (("a fence of 300 lines", fence), ("a list of 150 items", items), ("a table of 60 rows", table)):
+        yield Row(name=f"frame of {name}", values=_frames(text, 60), limits=(None, 100))
+    paragraph = "Some words of an answer with `code` and **weight**, again and again, until the paragraph is long enough to wrap. " * 3
+    whole = "".join(f"{paragraph}\n\n## Part {number}\n\n" for number in range(sizes.answer_chars // (len(paragraph) + 12) + 1))[: sizes.answer_chars]
+    frames = _frames(whole, max(20, len(whole) // 1_000))
+    half = len(frames) // 2
+    yield Row(name=f"frame of an answer of {sizes.answer_chars:,} characters", values=frames)
+    yield Row(name="  its second half against its first", values=[sum(frames[half:]) / sum(frames[:half])], unit="x", limits=(1.5, None))
+
+
+def _frames(text: str, step: int) -> list[float]:
+    stream = MarkdownStream(MarkdownPainter(width=112, palette=DARK, console=new_console()))
+    times: list[float] = []
+    for end in range(step, len(text) + step, step):
+        begun_ns = time.perf_counter_ns()
+        stream.show(text[:end])
+        times.append((time.perf_counter_ns() - begun_ns) / 1e6)
+    return times
+
+
+def changes(_folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """Focus of the window, another theme, another size, under a long transcript: until the screen is drawn."""
+    yield from asyncio.run(_changes(sizes))
+
+
+async def _changes(sizes: Sizes) -> list[Row]:
+    entries = [
+        made for number in range(1, 2 * sizes.turns, 2) for made in (user(number, f"question {number}"), answer(number + 1, f"An *answer*.\n\n- {number}"))
+    ]
+    times: dict[str, list[float]] = {"window focus": [], "theme": [], "resize": []}
+    async with running(view(*entries), size=(120, 40)) as rig:
+
+        async def timed(name: str, act: Callable[[], Any]) -> None:
+            begun_ns = time.perf_counter_ns()
+            result = act()
+            if asyncio.iscoroutine(result):
+                await result
+            await asyncio.sleep(0)
+            rig.app.screen._on_timer_update()
+            rig.app.screen._compositor.render_update(full=True)
+            times[name].append((time.perf_counter_ns() - begun_ns) / 1e6)
+
+        for number in range(10):
+            await timed("window focus", lambda number=number: setattr(rig.app, "app_focus", number % 2 == 1))
+            await timed("theme", lambda number=number: (rig.app._put_on(DARK if number % 2 else LIGHT), rig.chat.set_palette(DARK if number % 2 else LIGHT)))
+            await timed("resize", lambda number=number: rig.pilot.resize_terminal(100 + number * 3, 40))
+    limits = {"window focus": 50.0, "theme": 100.0, "resize": 150.0}
+    return [Row(name=f"{name} under {sizes.turns:,} turns", values=each, limits=(limits[name], None)) for name, each in times.items()]
+
+
+MEASURES: dict[str, Callable[[Path, Sizes], Iterator[Row]]] = {
+    "starting": starting,
+    "typing": typing,
+    "pasting": pasting,
+    "streams": streams,
+    "changes": changes,
+}
+
+
+def main(wanted: Sequence[str], sizes: Sizes, folder: Path) -> None:
+    """Measure one after another."""
+    sys.stdout.write(f"{'':<58} {'median':>9} {'p95':>9} {'p99':>9} unit  allowed (median / p99)\n")
+    for name in wanted:
+        part = folder / name
+        part.mkdir()
+        for row in MEASURES[name](part, sizes):
+            sys.stdout.write(f"{told(row)}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split(":", maxsplit=1)[0])
+    parser.add_argument("--tiny", action="store_true", help="run with tiny sizes, to see that it runs")
+    parser.add_argument("names", nargs="*", choices=[*MEASURES, []], help="only these")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        main(options.names or list(MEASURES), TINY if options.tiny else Sizes(), Path(temporary))
