@@ -26,7 +26,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-STORIES = ("01-hello", "02-read-edit-test", "03-kill-mid-stream", "04-kill-mid-tool")
+STORIES = (
+    "01-hello",
+    "02-read-edit-test",
+    "03-kill-mid-stream",
+    "04-kill-mid-tool",
+    "05-approval",
+    "06-subagent-esc",
+    "07-fork",
+    "08-compaction",
+    "09-retry-then-answer",
+    "10-parallel-tools",
+)
 
 TEST_PARTS: dict[str, tuple[str, ...]] = {
     # Cheap and certain first; whatever starts whole programs last.

@@ -25,6 +25,7 @@ from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.clock import Clock, SystemClock
+from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.playback import child, folder, golden
 from pi_durable_tui.playback.pace import PacedClock
 from pi_durable_tui.playback.player import Hands, PlainHands, play
@@ -138,26 +139,32 @@ def play_story(name: str, root: str, *, headless: bool, speed: float, anchor_ms:
 
     async def script(opened: Opened, app: Keyboard, screen: asyncio.AbstractEventLoop) -> None:
         record_commits(opened, stage)
-        await act(opened, TypingHands(opened.conversation, app, screen, clock), story, stage, clock)
+        await act(opened, TypingHands(opened.harness, opened.conversation, app, screen, clock), story, stage, clock)
 
     return run_app(setup, wish, script=script)
 
 
 async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: folder.Stage) -> None:
     opened = await open_wished(setup, wish)
-    telling: asyncio.Future[None] | None = None
+    telling: list[asyncio.Future[None]] = []
+
+    async def fork(conversation_id: int, entry_id: int) -> Conversation:
+        made = await opened.harness.fork(conversation_id, entry_id)
+        _say(f"\n  ⑂ a fork of the conversation, as of entry {entry_id}\n")
+        telling.append(asyncio.ensure_future(_tell(made)))
+        return made
+
     try:
         record_commits(opened, stage)
         if wish.resume:
             _say(f"{seam_text(opened.harness.recovery, None)}\n")
-        telling = asyncio.ensure_future(_tell(opened))
+        telling.append(asyncio.ensure_future(_tell(opened.conversation)))
         if wish.resume:
             await opened.harness.resume()
-        await act(opened, PlainHands(opened.conversation), story, stage, setup.clock)
+        await act(opened, PlainHands(opened.conversation, fork), story, stage, setup.clock)
     finally:
         await opened.harness.close()
-        if telling is not None:
-            await telling  # the close ended it, after it had got everything
+        await asyncio.gather(*telling)  # the close ended them, after they had got everything
 
 
 async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.Stage, clock: Clock) -> None:
@@ -171,7 +178,7 @@ async def act(opened: Opened, hands: Hands, story: folder.Story, stage: folder.S
         child.die()
 
     taken = len(folder.lines(stage.steps))
-    await play(story.steps, taken=taken, conversation=opened.conversation, hands=hands, clock=clock, note=note, die=die)
+    await play(story.steps, taken=taken, conversation=opened.conversation, conversations=opened.harness, hands=hands, clock=clock, note=note, die=die)
 
 
 def record_commits(opened: Opened, stage: folder.Stage) -> None:
@@ -182,9 +189,9 @@ def record_commits(opened: Opened, stage: folder.Stage) -> None:
     opened.harness.session.subscribe(lambda commit: folder.append_line(stage.commits, golden.line_of(commit, places)))
 
 
-async def _tell(opened: Opened) -> None:
+async def _tell(conversation: Conversation) -> None:
     told: Told | None = None
-    async for frame in opened.conversation.watch():
+    async for frame in conversation.watch():
         text, told = tell(told if told is not None else told_so_far(frame.view), frame.view)
         _say(text)
 

@@ -63,7 +63,11 @@ class Gateways:
         if name not in self._recorded:
             story = load(name)
             self._recorded[name] = PlaybackModel(
-                name=story.name, requests=story.requests, started=lambda session_id: count_started(self._progress, session_id), clock=self._clock
+                name=story.name,
+                requests=story.requests,
+                started=lambda session_id: count_started(self._progress, session_id),
+                clock=self._clock,
+                window_tokens=story.window_tokens,
             )
         return self._recorded[name]
 

@@ -33,20 +33,23 @@ from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Message, SystemMessage, Text, ToolResultMessage, Usage, UserMessage
 
 ARGUMENT_PIECE_CHARS = 24
+WINDOW_TOKENS = 200_000
 
 Started: TypeAlias = Callable[[str], int]
 """(provider-facing session id) -> the number of this request in that conversation, from 1; counted for good before it returns."""
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="request"):
-    """The following lines answer request `number`, from 1. The rest is a light check of what was asked.
+    """The following lines answer request `number`, from 1, of a conversation. The rest is a light check of what was asked.
 
     Attributes:
+        conversation: A name for it: "" is the chat; a subagent, a fork and the making of summaries have their own, counted for themselves.
         last: Who spoke last in the request.
         contains: Texts that the last user message, or the tool results since the last answer, must hold.
     """
 
     number: int
+    conversation: str = ""
     last: Literal["user", "toolResult"] | None = None
     contains: tuple[str, ...] = ()
 
@@ -124,7 +127,7 @@ def parse(text: str, where: str) -> tuple[Request, ...]:
         where: Its name, for errors.
 
     Raises:
-        ConfigError: A line is no such event, numbers are not 1, 2, 3 …, or an answer does not end with finish, fail or stall; names the line.
+        ConfigError: A line is no such event, numbers of a conversation are not 1, 2, 3 …, or an answer does not end with finish, fail or stall; names the line.
     """
     found: list[tuple[RequestLine, list[Step]]] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -135,8 +138,9 @@ def parse(text: str, where: str) -> tuple[Request, ...]:
         except msgspec.DecodeError as error:
             raise _broken(where, number, str(error)) from error
         if isinstance(event, RequestLine):
-            if event.number != len(found) + 1:
-                raise _broken(where, number, f"request {event.number} where {len(found) + 1} should come")
+            following = 1 + sum(expect.conversation == event.conversation for expect, _ in found)
+            if event.number != following:
+                raise _broken(where, number, f"request {event.number} where {following} should come")
             found.append((event, []))
         elif not found or (found[-1][1] and isinstance(found[-1][1][-1], END)):
             raise _broken(where, number, "an event outside of an answer")
@@ -146,6 +150,17 @@ def parse(text: str, where: str) -> tuple[Request, ...]:
         if not steps or not isinstance(steps[-1], END):
             raise ConfigError(f"The answer to request {expect.number} in {where} has no end.", hint="End it with a finish, fail or stall line.")
     return tuple(Request(expect=expect, steps=tuple(steps)) for expect, steps in found)
+
+
+def fitting(requests: Sequence[Request], number: int, request: ModelRequest, name: str) -> Request | str:
+    """The recorded request that this one is, as number `number` of its conversation in the story `name`; a text: why there is none. PURE."""
+    recorded = [item for item in requests if item.expect.number == number]
+    found = next((item for item in recorded if difference(item.expect, request) is None), None)
+    if found is not None:
+        return found
+    if not recorded:
+        return f"The recorded session {name} ends here: it has no request {number}. To go on, choose another model."
+    return f"Request {number} is not the one that was recorded in {name}: {difference(recorded[0].expect, request)}."
 
 
 def difference(expect: RequestLine, request: ModelRequest) -> str | None:
@@ -166,9 +181,11 @@ class PlaybackModel:
         requests: From `parse`.
         started: Counts started requests, durably.
         clock: Paces the answer.
+        window_tokens: How much it says it can read.
     """
 
-    def __init__(self, *, name: str, requests: tuple[Request, ...], started: Started, clock: Clock) -> None:
+    def __init__(self, *, name: str, requests: tuple[Request, ...], started: Started, clock: Clock, window_tokens: int = WINDOW_TOKENS) -> None:
+        self._window_tokens = window_tokens
         self._name = name
         self._requests = requests
         self._started = started
@@ -176,12 +193,9 @@ class PlaybackModel:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
         number = self._started(request.session_id)
-        if number > len(self._requests):
-            yield self._refusal(f"The recorded session {self._name} ends here: it has no request {number}. To go on, choose another model.")
-            return
-        recorded = self._requests[number - 1]
-        if differs := difference(recorded.expect, request):
-            yield self._refusal(f"Request {number} is not the one that was recorded in {self._name}: {differs}.")
+        recorded = fitting(self._requests, number, request, self._name)
+        if isinstance(recorded, str):
+            yield self._refusal(recorded)
             return
         for step in recorded.steps:
             if isinstance(step, StallLine):
@@ -192,7 +206,7 @@ class PlaybackModel:
                 yield event
 
     async def info(self, model: str) -> ModelInfo:  # noqa: ARG002 - all recorded models are alike
-        return ModelInfo(context_window_tokens=200_000, max_output_tokens=32_000, thinking_levels=("off", "low", "medium", "high"))
+        return ModelInfo(context_window_tokens=self._window_tokens, max_output_tokens=32_000, thinking_levels=("off", "low", "medium", "high"))
 
     async def warm_up(self) -> None:
         return None

@@ -14,13 +14,13 @@ import tempfile
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import Literal, TypeAlias, TypeVar
 
 import msgspec
 
 from pi_durable_tui.errors import ConfigError, EnvironmentFailure, NotFound
 from pi_durable_tui.harness.live import ApprovalMode
-from pi_durable_tui.models.playback import Request, parse
+from pi_durable_tui.models.playback import WINDOW_TOKENS, Request, parse
 
 T = TypeVar("T")
 
@@ -37,12 +37,16 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         tool: A call of this tool is running.
         output_contains: Its output so far holds this text.
         after_ms: So long after that, as a person needs to see it; only where nothing can happen meanwhile.
+        asks: A question about a call of this tool is open.
+        in_subagent: All of that holds in the conversation of the subagent that is at work.
     """
 
     answer_contains: str | None = None
     tool: str | None = None
     output_contains: str = ""
     after_ms: int = 0
+    asks: str | None = None
+    in_subagent: bool = False
 
 
 class Submit(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,18 +62,33 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """The person presses Escape at that moment."""
+    """The person presses Escape at that moment: it stops the subagent at work, or else the run."""
 
     when: When
 
 
-Step: TypeAlias = Submit | Kill | Stop
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The person answers the question that is open at that moment."""
+
+    decision: Literal["allow", "deny"]
+    when: When
+
+
+class Fork(msgspec.Struct, frozen=True, kw_only=True):
+    """The person goes on in a fork from the newest answer that holds that text."""
+
+    at: str
+
+
+Step: TypeAlias = Submit | Kill | Stop | Answer | Fork
 
 
 class _InputLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     submit: str | None = None
     press: str | None = None
     kill: bool = False
+    answer: Literal["allow", "deny"] | None = None
+    fork: str | None = None
     when: When | None = None
 
 
@@ -79,17 +98,19 @@ class _Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     title: str
     shows: str
     approve: ApprovalMode = "all"
+    window_tokens: int = WINDOW_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A recorded session as it is on the shelf. `shows` is one sentence for people."""
+    """A recorded session as it is on the shelf. `shows` is one sentence for people, `window_tokens` how much its model can read."""
 
     name: str
     folder: Path
     title: str
     shows: str
     approve: ApprovalMode
+    window_tokens: int
     steps: tuple[Step, ...]
     requests: tuple[Request, ...]
 
@@ -120,6 +141,7 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
         title=card.title,
         shows=card.shows,
         approve=card.approve,
+        window_tokens=card.window_tokens,
         steps=parse_steps(_text(folder / "input.jsonl"), f"{fitting[0]}/input.jsonl"),
         requests=parse(_text(folder / "model.jsonl"), f"{fitting[0]}/model.jsonl"),
     )
@@ -152,15 +174,21 @@ def parse_steps(text: str, where: str) -> tuple[Step, ...]:
 
 
 def _step(line: _InputLine, where: str) -> Step:
-    match line:
-        case _InputLine(submit=str() as text, press=None, kill=False, when=None):
+    said = {name: value for name in ("submit", "press", "kill", "answer", "fork") if (value := getattr(line, name))}
+    match said, line.when:
+        case {"submit": str(text), **rest}, None if not rest:
             return Submit(text=text)
-        case _InputLine(submit=None, press=None, kill=True, when=When() as when):
+        case {"kill": True, **rest}, When() as when if not rest:
             return Kill(when=when)
-        case _InputLine(submit=None, press="escape", kill=False, when=When() as when):
+        case {"press": "escape", **rest}, When() as when if not rest:
             return Stop(when=when)
+        case {"answer": ("allow" | "deny") as decision, **rest}, When() as when if not rest:
+            return Answer(decision=decision, when=when)
+        case {"fork": str(at), **rest}, None if not rest:
+            return Fork(at=at)
         case _:
-            raise ConfigError(f"{where} must be one of submit, kill with when, or press escape with when.", hint="sessions/README.md describes the format.")
+            words = "submit, fork, or with when: kill, press escape, answer"
+            raise ConfigError(f"{where} must be one of {words}.", hint="sessions/README.md describes the format.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.entry import COMPACTION, StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, Text, ToolResultMessage, UserMessage
 
 OUTPUT_LINES = 8
@@ -25,12 +25,14 @@ class Told:
         answer: The part of the running answer that was told.
         calls: Call id -> how many lines of its output were told; a call that is not in it was not told of.
         retry: The attempt whose wait was told.
+        remarks: The ids of the questions and compactions that were told of.
     """
 
     entry_id: int = 0
     answer: str = ""
     calls: Mapping[str, int] = field(default_factory=dict[str, int])
     retry: int = 0
+    remarks: frozenset[int] = frozenset()
 
 
 def told_so_far(view: ConversationView) -> Told:
@@ -52,11 +54,20 @@ def tell(told: Told, view: ConversationView) -> tuple[str, Told]:
     if generation and generation.retry and generation.retry.attempt != told.retry:
         told = replace(told, retry=generation.retry.attempt)
         pieces.append(f"  … trying again: {generation.retry.problem.reason}\n")
+    remarks = _remarks(view)
+    pieces += [text for key, text in remarks.items() if key not in told.remarks]
+    told = replace(told, remarks=told.remarks | remarks.keys())
     for slot in view.live.tools:
         if slot.status == "running":
             piece, told = _running(told, slot)
             pieces.append(piece)
     return "".join(pieces), told
+
+
+def _remarks(view: ConversationView) -> dict[int, str]:
+    """What waits for a person, and what is summarized; by the id of the task that does so."""
+    asked = {slot.question: f"\n  ? may it: {slot.title}\n" for slot in view.live.tools if slot.question is not None}
+    return asked | {run.task_id: "\n  … summarizing the older part of the conversation\n" for run in view.live.compactions}
 
 
 def _running(told: Told, slot: ToolSlot) -> tuple[str, Told]:
@@ -71,6 +82,9 @@ def _running(told: Told, slot: ToolSlot) -> tuple[str, Told]:
 def _entry(told: Told, stored: StoredEntry) -> tuple[str, Told]:
     told = replace(told, entry_id=stored.entry.id)
     match stored.entry.message:
+        case UserMessage(content=content) if stored.entry.kind == COMPACTION:
+            text = "\n".join(part.text for part in content if isinstance(part, Text))
+            return _indented(text.splitlines(), " "), told
         case UserMessage(content=content):
             words = " ".join(part.text for part in content if isinstance(part, Text))
             return f"\n> {words}\n", told

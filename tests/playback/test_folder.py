@@ -8,7 +8,7 @@ import pytest
 
 from pi_durable_tui.errors import ConfigError, NotFound
 from pi_durable_tui.playback import folder
-from pi_durable_tui.playback.folder import Kill, Stop, Submit, When
+from pi_durable_tui.playback.folder import Answer, Fork, Kill, Stop, Submit, When
 
 
 def _shelf(root: Path, *names: str) -> Path:
@@ -21,11 +21,16 @@ def _shelf(root: Path, *names: str) -> Path:
 
 
 def test_steps_are_read_in_order_and_empty_lines_skipped() -> None:
-    text = '{"submit": "hi"}\n\n{"kill": true, "when": {"answer_contains": "x"}}\n{"press": "escape", "when": {"tool": "bash", "output_contains": "y"}}\n'
+    text = (
+        '{"submit": "hi"}\n\n{"kill": true, "when": {"answer_contains": "x"}}\n{"press": "escape", "when": {"tool": "bash", "output_contains": "y"}}\n'
+        '{"answer": "deny", "when": {"asks": "edit"}}\n{"fork": "z"}\n'
+    )
     assert folder.parse_steps(text, "input.jsonl") == (
         Submit(text="hi"),
         Kill(when=When(answer_contains="x")),
         Stop(when=When(tool="bash", output_contains="y")),
+        Answer(decision="deny", when=When(asks="edit")),
+        Fork(at="z"),
     )
 
 
@@ -36,6 +41,9 @@ def test_steps_are_read_in_order_and_empty_lines_skipped() -> None:
         ('{"kill": true}', "Line 1 of input.jsonl must be one of"),
         ('{"submit": "a", "kill": true, "when": {}}', "must be one of"),
         ('{"press": "f1", "when": {}}', "must be one of"),
+        ('{"answer": "allow"}', "must be one of"),
+        ('{"fork": "a", "when": {}}', "must be one of"),
+        ('{"answer": "perhaps", "when": {}}', "does not fit"),
         ('{"wait": 3}', "Line 1 of input.jsonl does not fit: Object contains unknown field `wait`"),
     ],
 )

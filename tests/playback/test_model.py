@@ -9,7 +9,7 @@ import pytest
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelFailed, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, UsageReport
-from pi_durable_tui.models.playback import PlaybackModel, parse
+from pi_durable_tui.models.playback import PlaybackModel, TextLine, fitting, parse
 from pi_durable_tui.playback.pace import PacedClock
 from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
 
@@ -154,3 +154,38 @@ async def test_a_paced_clock_runs_faster_from_its_anchor_on() -> None:
     machine.advance(200)
     await sleeping
     assert (paced.now_ms(), paced.monotonic_ms()) == (1_002_000, 2_000)
+
+
+NAMED = """\
+{"type": "request", "number": 1, "conversation": "summary", "contains": ["<conversation>"]}
+{"type": "text", "text": "a summary"}
+{"type": "finish", "reason": "stop"}
+{"type": "request", "number": 1, "contains": ["hello"]}
+{"type": "text", "text": "the chat"}
+{"type": "finish", "reason": "stop"}
+{"type": "request", "number": 2, "contains": ["more"]}
+{"type": "text", "text": "more of the chat"}
+{"type": "finish", "reason": "stop"}
+"""
+
+
+def test_conversations_of_a_story_are_counted_for_themselves_and_told_apart_by_what_is_asked() -> None:
+    requests = parse(NAMED, "model.jsonl")
+
+    def said(number: int, text: str) -> str:
+        found = fitting(requests, number, ModelRequest(model="m", messages=(UserMessage(content=(Text(text=text),)),)), "story")
+        return found if isinstance(found, str) else next(step.text for step in found.steps if isinstance(step, TextLine))
+
+    assert [said(1, "<conversation> hello"), said(1, "hello"), said(2, "more")] == ["a summary", "the chat", "more of the chat"]
+    assert said(1, "bye").startswith("Request 1 is not the one that was recorded in story: '<conversation>' is missing")
+    assert said(3, "more") == "The recorded session story ends here: it has no request 3. To go on, choose another model."
+
+
+def test_a_number_that_a_conversation_skips_is_named() -> None:
+    with pytest.raises(ConfigError, match="request 2 where 1 should come"):
+        parse('{"type": "request", "number": 2, "conversation": "x"}', "model.jsonl")
+
+
+async def test_the_window_is_what_the_story_says() -> None:
+    model = PlaybackModel(name="story", requests=(), started=lambda _id: 1, clock=ManualClock(), window_tokens=4_000)
+    assert (await model.info("playback/story")).context_window_tokens == 4_000

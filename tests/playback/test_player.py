@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import NoReturn
+from typing import Literal, NoReturn
 
+import msgspec
 import pytest
 
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.live import Generation, Live, RetryWait
-from pi_durable_tui.harness.ports import TextDelta
+from pi_durable_tui.harness.live import Agent, Generation, Live, RetryWait
+from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.playback.folder import Kill, Step, Stop, Submit, When
+from pi_durable_tui.playback.folder import Answer, Fork, Kill, Step, Stop, Submit, When
 from pi_durable_tui.playback.player import PlainHands, holds, play
 from pi_durable_tui.playback.story import Told, tell, told_so_far
+from pi_durable_tui.records.entry import ASSISTANT, TOOL_RESULT
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text
 from pi_durable_tui.records.submission import Done
+from pi_durable_tui.tools.subagent import subagent_tools
 from tests.support.harness_rig import Rig
-from tests.support.scripted_model import Hold, say
+from tests.support.scripted_model import Hold, call, say
 from tests.support.tui_views import answer, result, slot, user, view
 
 
@@ -38,7 +41,16 @@ async def _play(rig: Rig, conversation: Conversation, *steps: Step) -> list[Step
     """Play all steps, jumping over every wait; the steps that were noted."""
     noted: list[Step] = []
     playing = asyncio.ensure_future(
-        play(steps, taken=0, conversation=conversation, hands=PlainHands(conversation), clock=rig.clock, note=noted.append, die=_die)
+        play(
+            steps,
+            taken=0,
+            conversation=conversation,
+            conversations=rig.harness,
+            hands=PlainHands(conversation, rig.harness.fork),
+            clock=rig.clock,
+            note=noted.append,
+            die=_die,
+        )
     )
     await rig.until(playing.done, jump=True)
     try:
@@ -49,6 +61,17 @@ async def _play(rig: Rig, conversation: Conversation, *steps: Step) -> list[Step
 
 
 DEATH = Kill(when=When())
+
+
+class Nothing(msgspec.Struct):
+    """No arguments."""
+
+
+async def _act(_arguments: Nothing, _context: ToolContext) -> ToolResult:
+    return ToolResult(content=(Text(text="acted"),))
+
+
+ACT = Tool(name="act", description="", arguments=Nothing, execute=_act, title=lambda _: "act")
 
 
 async def test_prompts_are_sent_one_after_the_other_and_each_step_is_noted(tmp_path: Path) -> None:
@@ -88,6 +111,40 @@ async def test_escape_stops_the_run_at_its_moment(tmp_path: Path) -> None:
     await rig.close()
 
 
+@pytest.mark.rule("TU-8")
+async def test_escape_stops_the_subagent_at_work_and_the_run_goes_on(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, tools=subagent_tools())
+    conversation = await rig.start(call(("subagent", {"name": "reader", "prompt": "read"})), (TextDelta("half of it"), Hold()), say("went on"))
+    steps = (Submit(text="one"), Stop(when=When(in_subagent=True, answer_contains="half")))
+    assert await _play(rig, conversation, *steps) == list(steps)
+    assert (await rig.entries(conversation.id))[-1].message.text == "went on"
+    await rig.close()
+
+
+@pytest.mark.rule("TU-19")
+@pytest.mark.parametrize(("decision", "is_error"), [("allow", False), ("deny", True)])
+async def test_a_question_is_answered_at_its_moment(tmp_path: Path, decision: Literal["allow", "deny"], *, is_error: bool) -> None:
+    rig = Rig(tmp_path, tools=(ACT,))
+    conversation = await rig.start(call(("act", {})), say("done"), agent=Agent(model="test/model", approval="ask", cwd=str(tmp_path)))
+    steps = (Submit(text="one"), Answer(decision=decision, when=When(asks="act")))
+    assert await _play(rig, conversation, *steps) == list(steps)
+    assert [entry.message.is_error for entry in await rig.entries(conversation.id) if entry.kind == TOOL_RESULT] == [is_error]
+    await rig.close()
+
+
+async def test_a_fork_goes_on_from_the_answer_that_holds_the_text_and_the_first_chat_stays(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    conversation = await rig.start(say("a or b"), say("took a"), say("took b"))
+    steps = (Submit(text="which?"), Submit(text="a"), Fork(at="a or b"), Submit(text="b"))
+    assert await _play(rig, conversation, *steps) == list(steps)
+    newest = max(chat.conversation_id for chat in await rig.harness.chats())
+    assert [entry.message.text for entry in await rig.entries(conversation.id) if entry.kind == ASSISTANT] == ["a or b", "took a"]
+    assert [entry.message.text for entry in await rig.entries(newest) if entry.kind == ASSISTANT] == ["a or b", "took b"]
+    with pytest.raises(ConfigError, match="forks at an answer with 'never said'"):
+        await _play(rig, conversation, Fork(at="never said"))
+    await rig.close()
+
+
 async def test_a_moment_that_never_comes_is_told_instead_of_waited_for(tmp_path: Path) -> None:
     rig = Rig(tmp_path)
     conversation = await rig.start(ANSWER)
@@ -106,6 +163,9 @@ async def test_a_moment_that_never_comes_is_told_instead_of_waited_for(tmp_path:
         (When(tool="bash", output_contains="go"), view(tools=[slot(5, "bash", "bash x", output="g")]), False),
         (When(tool="bash", output_contains="go"), view(tools=[slot(5, "bash", "bash x", output="gogo")]), True),
         (When(tool="read"), view(tools=[slot(5, "bash", "bash x")]), False),
+        (When(asks="bash"), view(tools=[slot(5, "bash", "bash x", status="asking", question=9)]), True),
+        (When(asks="bash"), view(tools=[slot(5, "bash", "bash x")]), False),
+        (When(asks="read"), view(tools=[slot(5, "bash", "bash x", status="asking", question=9)]), False),
     ],
 )
 def test_a_moment_is_told_by_what_is_stored(when: When, seen: ConversationView, *, expected: bool) -> None:

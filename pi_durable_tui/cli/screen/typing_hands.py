@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.playback.player import subagent_slot
 from pi_durable_tui.records.entry import USER
 
 KEY_MS = 35
 BEFORE_ENTER_MS = 400
+READING_MS = 2_000
+"""How long a person looks at something new before acting on it."""
 
 
 class Keyboard(Protocol):
@@ -25,13 +29,15 @@ class TypingHands:
     """Implements `playback.player.Hands` on the harness's loop; the keys are pressed on the screen's.
 
     Args:
+        harness: Has the conversations.
         conversation: The one that the app shows.
         keyboard: The app.
         screen: Its event loop.
         clock: Paces the typing.
     """
 
-    def __init__(self, conversation: Conversation, keyboard: Keyboard, screen: asyncio.AbstractEventLoop, clock: Clock) -> None:
+    def __init__(self, harness: Harness, conversation: Conversation, keyboard: Keyboard, screen: asyncio.AbstractEventLoop, clock: Clock) -> None:
+        self._harness = harness
         self._conversation = conversation
         self._keyboard = keyboard
         self._screen = screen
@@ -45,8 +51,30 @@ class TypingHands:
                 return
 
     async def stop(self) -> None:
+        slot = subagent_slot(await self._conversation.view())
         await self._on_screen(self._press("escape"))
-        await self._conversation.idle()
+        if slot is None:
+            await self._conversation.idle()
+            return
+        async for frame in self._conversation.watch():
+            if subagent_slot(frame.view) is None:
+                return
+
+    async def answer(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+        await self._clock.sleep_ms(READING_MS)
+        await self._on_screen(self._press("y" if decision == "allow" else "n"))
+        async for frame in self._conversation.watch():
+            if not any(slot.question == question_id for slot in frame.view.live.tools):
+                return
+
+    async def fork(self, entry_id: int) -> Conversation:
+        known = max(chat.conversation_id for chat in await self._harness.chats())
+        await self._on_screen(self._type(f"/fork {entry_id}"))
+        while (newest := max(chat.conversation_id for chat in await self._harness.chats())) == known:
+            await self._clock.sleep_ms(KEY_MS)
+        self._conversation = await self._harness.conversation(newest)
+        await self._clock.sleep_ms(READING_MS)
+        return self._conversation
 
     async def _on_screen(self, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._screen))
