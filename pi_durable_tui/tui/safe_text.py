@@ -38,6 +38,7 @@ _STRAY_JOINER = r"(?<![\u00a0-\u200b\u200e-\U0010ffff])[\u200c\u200d]|[\u200c\u2
 
 _UNSAFE = re.compile(rf"(?P<newline>\r\n|[\u2028\u2029])|(?P<sequence>{_SEQUENCE})|(?:{_DROPPED}|{_STRAY_JOINER})+")
 _TROUBLE = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\u200c\u200d\ud800-\udfff]")
+_IN_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\u200c\u200d]")
 _COLORS = re.compile(r"\x1b\[[0-9;:]{0,64}+m")
 
 
@@ -72,6 +73,15 @@ def safe_input(text: str) -> str:
     if not _TROUBLE.search(text):
         return text
     return _UNSAFE.sub(lambda match: "\n" if match["newline"] else "", text)
+
+
+def safe_json(encoded: bytes) -> str:
+    """One JSON value as text that does nothing to a terminal: the same value, with what a terminal obeys, or a reader is fooled by, in the escapes of JSON.
+
+    Args:
+        encoded: JSON from an encoder, which escapes the other control characters itself.
+    """
+    return _IN_JSON.sub(_escaped, encoded.decode())
 
 
 def overwritten(text: str) -> str:
@@ -171,6 +181,11 @@ def _mark(match: re.Match[str]) -> str:
     if match["sequence"]:
         return SEQUENCE_MARK
     return CONTROL_MARK
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
 def _expand_tabs(text: str) -> str:

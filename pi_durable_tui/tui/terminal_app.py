@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -23,8 +24,10 @@ from textual.filter import LineFilter, Monochrome
 from textual.worker import WorkerFailed
 
 from pi_durable_tui.errors import InternalError, PidurableError
+from pi_durable_tui.tui.safe_text import CONTROL_MARK
 
 LEAVE_WITHIN_S = 5.0
+_OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _SETS_OFF = 60  # how far the brightness of a background (0 to 255) lies from the screen's when it is meant to be seen
 
 
@@ -43,6 +46,7 @@ class TerminalApp(App[None], inherit_bindings=False):
         self.problem: PidurableError | None = None
         self.on_terminal: Callable[[Literal["on", "off"]], None] = lambda _word: None
         self._is_leaving = False
+        self._filters = [LastLine(), *self._filters]
         if self.no_color or os.environ.get("TERM") == "dumb":
             self._filters = [*(known for known in self._filters if not isinstance(known, Monochrome)), WithoutColor()]
 
@@ -121,6 +125,17 @@ class ToldDriver(LinuxDriver):
         app = self._app
         if isinstance(app, TerminalApp):
             app.on_terminal(word)
+
+
+class LastLine(LineFilter):
+    """The second line behind `safe_text` (rule SA-1): whatever a widget draws, no control character of its text gets to the terminal."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """The segments; in their text a mark for what a terminal would obey."""
+        del background
+        if not any(_OBEYED.search(text) for text, _, control in segments if not control):
+            return segments
+        return [Segment(text if control else _OBEYED.sub(CONTROL_MARK, text), style, control) for text, style, control in segments]
 
 
 class WithoutColor(LineFilter):

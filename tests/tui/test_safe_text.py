@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pi_durable_tui.tui.safe_text import CONTROL_MARK, MAX_LINE_CELLS, SEQUENCE_MARK, SafeStream, overwritten, safe_input, safe_line, safe_text
+from pi_durable_tui.tui.safe_text import CONTROL_MARK, MAX_LINE_CELLS, SEQUENCE_MARK, SafeStream, overwritten, safe_input, safe_json, safe_line, safe_text
 
 S, C = SEQUENCE_MARK, CONTROL_MARK
 
@@ -152,3 +153,12 @@ def test_progress_bars_leave_their_last_state() -> None:
 @pytest.mark.rule("SA-1", "TU-10")
 def test_a_paste_keeps_tabs_and_loses_sequences() -> None:
     assert safe_input("a\tb\r\nc\rd\x1b[201~e\x00") == "a\tb\nc\nde"
+
+
+@pytest.mark.rule("SA-1", "CASE-G1")
+@given(terminal_soup)
+def test_json_keeps_its_value_and_says_nothing_to_a_terminal(text: str) -> None:
+    text = text.encode("utf-8", "replace").decode()
+    shown = safe_json(msgspec.json.encode({text: [text]}))
+    assert msgspec.json.decode(shown.encode()) == {text: [text]}
+    assert safe_text(shown).replace("\n", "") == shown
