@@ -16,7 +16,7 @@ from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.submission import Submission
-from pi_durable_tui.tui.safe_text import safe_line, safe_text
+from pi_durable_tui.tui.safe_text import safe_json, safe_line, safe_text
 
 _TEXT_CELLS = 60
 
@@ -65,7 +65,7 @@ def as_json_text(inspection: Inspection, recovery: Recovery) -> str:
         "interrupted": [task.id for task in recovery.interrupted],
         "inDoubt": [task.id for task in recovery.in_doubt],
     }
-    return msgspec.json.encode(value).decode()
+    return safe_json(msgspec.json.encode(value))
 
 
 def _object(info: TaskInfo) -> dict[str, object]:

@@ -29,7 +29,7 @@ from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
-from pi_durable_tui.tui.safe_text import safe_text
+from pi_durable_tui.tui.safe_text import safe_json, safe_text
 
 _BY = "print mode"
 _ALLOW_MORE = "To allow it: --approve edits or --approve all."
@@ -183,7 +183,7 @@ async def _print_events(conversation: Conversation, out: TextIO) -> None:
     """One JSON event per line until the session closes."""
     events: AsyncIterator[object] = conversation.watch_events()
     async for event in events:
-        await _write(out, msgspec.json.encode(event).decode() + "\n")
+        await _write(out, safe_json(msgspec.json.encode(event)) + "\n")
 
 
 async def _write(out: TextIO, text: str) -> None:

@@ -21,6 +21,7 @@ from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import ConfigError, PidurableError
 from pi_durable_tui.selftest.ring import Told
 from pi_durable_tui.storage.files import RealFiles
+from pi_durable_tui.tui.safe_text import safe_json
 
 PROVING_KILLS = 20
 WRONG = 1
@@ -44,7 +45,7 @@ def run_doctor(*, prove: bool, cwd: str | None, as_json: bool) -> int:
             findings += _proved(setup, findings)
     except ConfigError as error:
         findings.append(Finding(name="settings", state="bad", text=error.message, next_step=error.hint))
-    print(msgspec.json.encode(as_values(findings)).decode() if as_json else as_text(findings))
+    print(safe_json(msgspec.json.encode(as_values(findings))) if as_json else as_text(findings))
     return WRONG if any(finding.state == "bad" for finding in findings) else 0
 
 

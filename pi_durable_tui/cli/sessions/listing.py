@@ -24,7 +24,7 @@ from pi_durable_tui.records.messages import Usage
 from pi_durable_tui.storage.conversion import convert
 from pi_durable_tui.storage.kind import StoreKind
 from pi_durable_tui.storage.lock import Holder, holder
-from pi_durable_tui.tui.safe_text import safe_line, safe_text
+from pi_durable_tui.tui.safe_text import safe_json, safe_line, safe_text
 
 _TITLE_CELLS = 48
 
@@ -34,7 +34,7 @@ def list_sessions(*, cwd: str | None, as_json: bool) -> int:
     setup = set_up(cwd, os.environ)
     found = asyncio.run(find_chats(setup, note=note))
     if as_json:
-        print(msgspec.json.encode([_json(setup, item) for item in found]).decode())
+        print(safe_json(msgspec.json.encode([_json(setup, item) for item in found])))
     elif found:
         print(table(found, None))
     else:
@@ -67,7 +67,7 @@ async def _show(setup: Setup, chat_id: str | None, *, as_json: bool) -> None:
     owner = holder(store_path(setup, found.session))
     if as_json:
         more = {"entries": count, "agent": to_json(view.agent), "usage": to_json(view.usage), "holder": str(owner) if owner else None}
-        print(msgspec.json.encode({**_json(setup, found), **more}).decode())
+        print(safe_json(msgspec.json.encode({**_json(setup, found), **more})))
     else:
         print(safe_text(shown(found, view, entries=count, path=str(store_path(setup, found.session)), owner=owner, zone=None)))
 

@@ -30,7 +30,7 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.playback.story import Told, tell
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.storage.lock import Holder, holder
-from pi_durable_tui.tui.safe_text import safe_line, safe_text
+from pi_durable_tui.tui.safe_text import safe_json, safe_line, safe_text
 
 FIRST_SHOWN = 12
 """How many of the newest entries are told at the start."""
@@ -120,7 +120,7 @@ class _Watching:
 
     def _texts(self, view: ConversationView) -> list[str]:
         if self.as_json:
-            return [msgspec.json.encode(event).decode() + "\n" for event in events_of(self._view, view)]
+            return [safe_json(msgspec.json.encode(event)) + "\n" for event in events_of(self._view, view)]
         text, self._told = tell(self._told if self._told is not None else before_the_newest(view), view)
         return [safe_text(text)]
 
