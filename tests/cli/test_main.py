@@ -56,7 +56,7 @@ def test_a_first_word_that_names_a_command_is_that_command_and_all_else_is_a_pro
 @pytest.mark.rule("CASE-H3")
 def test_words_and_what_follows_two_dashes_become_the_prompt(typed: list[str], prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
-    monkeypatch.setattr("pi_durable_tui.cli.chat.open_chat", lambda wish: seen.append(wish.prompt) or 0)
+    monkeypatch.setattr("pi_durable_tui.cli.wish.open_chat", lambda wish: seen.append(wish.prompt) or 0)
     assert main.run(typed) == 0
     assert seen == [prompt]
 
