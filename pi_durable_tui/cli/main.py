@@ -154,13 +154,24 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(checks.app)
 
 
+def _plain(arguments: Sequence[str]) -> int | None:
+    """What most command lines are: words, or `--continue`. They need no parser, and loading that takes longer than the first paint (speed.md)."""
+    from pi_durable_tui.cli.wish import open_chat, plain_wish
+
+    named = {info.name or getattr(info.callback, "__name__", "") for info in (*app.registered_commands, *app.registered_groups)}
+    wish = plain_wish(arguments, named)
+    return open_chat(wish) if wish is not None else None
+
+
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for and return the exit code; errors are printed (rule CL-6)."""
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
-    command = typer.main.get_command(app)
     try:
-        with command.make_context("pidurable", list(arguments)) as context:
-            code = command.invoke(context)
+        code = _plain(arguments)
+        if code is None:
+            command = typer.main.get_command(app)
+            with command.make_context("pidurable", list(arguments)) as context:
+                code = command.invoke(context)
         sys.stdout.flush()
     except typer.Exit as ended:
         return ended.exit_code

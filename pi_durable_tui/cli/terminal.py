@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import shutil
 import sys
 import threading
@@ -24,6 +25,7 @@ from pi_durable_tui.cli.wish import Wish
 
 if TYPE_CHECKING:
     from pi_durable_tui.cli.chat import Opened
+    from pi_durable_tui.harness.ports import ModelGateway
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.bridge import Opened as Shown
     from pi_durable_tui.tui.palette import Palette, ThemeName
@@ -32,6 +34,7 @@ T = TypeVar("T")
 
 LAST_LINES = 12
 CLOSE_WITHIN_S = 15.0
+SWITCH_S = 0.001  # how long a thread keeps the interpreter while another one waits: a key passes three threads on its way
 COLORS = "COLORFGBG"
 KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
@@ -76,6 +79,7 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
     Raises:
         PidurableError: What ended the app; the terminal is as before.
     """
+    gc.disable()  # until all is loaded: there is nothing to collect, only much to look through
     with contextlib.ExitStack() as stack:
         # A demo's player is killed and followed by the next one, which takes the terminal as it is.
         guard = stack.enter_context(TerminalGuard(KILLED)) if script is None else None
@@ -87,6 +91,7 @@ def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard |
     from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.status import Place  # noqa: PLC0415 - the same
 
+    sys.setswitchinterval(SWITCH_S)
     worker = HarnessThread()
     starting = _Start(setup, wish, worker, script)
     app = PidurableApp(
@@ -148,6 +153,8 @@ class _Start:
         from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
+        gc.freeze()
+        gc.enable()
         opened = self._opened = await open_wished(self._setup, self._wish)
         problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
         told = (*problem, *app_remarks(opened.workspace, opened.loaded))
@@ -157,7 +164,7 @@ class _Start:
         async def resume() -> None:
             await opened.harness.resume()
             if not ((await opened.conversation.agent()).model or "").startswith(PLAYBACK):
-                self._spawn(opened.models.warm_up())
+                self._spawn(_warm_up(opened.models))
             if self._script is not None and self.app is not None:
                 self._spawn(self._script(opened, self.app, screen))
 
@@ -193,6 +200,16 @@ class _Start:
         error = None if task.cancelled() else task.exception()
         if error is not None and self.app is not None and self._screen is not None:
             self._screen.call_soon_threadsafe(self.app.fail, error)
+
+
+async def _warm_up(models: ModelGateway) -> None:
+    """Load what the first request needs, without a search for garbage among what is loaded: that would stop every key for a second."""
+    gc.disable()
+    try:
+        await models.warm_up()
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _say_goodbye(app: PidurableApp) -> None:

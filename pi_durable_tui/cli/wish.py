@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pi_durable_tui.cli.routing import as_typed
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.live import ApprovalMode
@@ -46,6 +48,15 @@ class Wish:
     thinking: ThinkingLevel | None = None
     cwd: str | None = None
     trust: bool = False
+
+
+def plain_wish(arguments: Sequence[str], commands: Collection[str]) -> Wish | None:
+    """The wish of a command line that is only words, or `--continue` with or without words behind it; None: it takes a parser to tell. PURE."""
+    resume = list(arguments[:1]) in (["-c"], ["--continue"])
+    words = list(arguments[1:] if resume else arguments)
+    if any(word.startswith("-") for word in words) or (not resume and words[:1] and words[0] in commands):
+        return None
+    return Wish(prompt=" ".join(as_typed(word) for word in words), resume=resume)
 
 
 def open_chat(wish: Wish) -> int:
