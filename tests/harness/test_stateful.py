@@ -7,12 +7,14 @@ all backends hold the same records, with ids and times.
 from __future__ import annotations
 
 import asyncio
+import random
 import tempfile
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -22,6 +24,7 @@ from pi_durable_tui.errors import ConversationBusy, NotFound, RequestConflict
 from pi_durable_tui.harness.conversation import Conversation, SubmitMode
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.records.submission import Queued, Unanswered
+from pi_durable_tui.records.task import Pending, Running, Task
 from tests.support.harness_oracle import Held, faults, held, rest_faults
 from tests.support.harness_world import AnswerKind, Backend, Killed, World
 from tests.support.storage_records import dump
@@ -50,6 +53,13 @@ class Model:
     requests: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])
     withdrawn: set[int] = field(default_factory=set[int])
     conversations: set[int] = field(default_factory=set[int])
+
+
+def as_opened(task: Task) -> Task:
+    """What opening makes of a task (TK-10)."""
+    if not isinstance(task.state, Running):
+        return task
+    return msgspec.structs.replace(task, state=Pending(checkpoint=task.state.checkpoint), restarts=(task.restarts or 0) + 1)
 
 
 SOMETIMES: set[str] = set()
@@ -147,11 +157,13 @@ class Histories(RuleBasedStateMachine):
     def reopen(self, gap_ms: int, resumes: bool) -> None:
         for world in self.worlds:
             world.clock.jump_wall(gap_ms)
+        found = self.look(self.worlds[0]).tasks
         sent = [len(world.requests) for world in self.worlds]
         self.is_fresh = True
         self.each(lambda world: world.open())
         self.each(lambda world: world.settle())
         assert [len(world.requests) for world in self.worlds] == sent  # opening runs nothing
+        assert self.look(self.worlds[0]).tasks == {task_id: as_opened(task) for task_id, task in found.items()}
         if not resumes:
             before = [self.look(world) for world in self.worlds]
             self.each(lambda world: world.close())
@@ -177,6 +189,7 @@ class Histories(RuleBasedStateMachine):
     @rule()
     def close(self) -> None:
         self.each(lambda world: world.close())
+        assert [task for task in self.look(self.worlds[0]).tasks.values() if isinstance(task.state, Running)] == []
 
     @precondition(lambda self: self.is_open)
     @rule(commit=st.integers(1, 9), moment=MOMENTS)
@@ -420,6 +433,105 @@ class Histories(RuleBasedStateMachine):
         for call_id, what, version in self.worlds[0].versions:
             assert what == "start" or began[call_id] == version
             began[call_id] = version
+
+
+WALK: dict[str, int] = {
+    # What a walk does next, by weight: work and deaths in the middle of it, much more often than Hypothesis comes by them.
+    "ask": 6,
+    "ask_and_see_it_through": 6,
+    "submit": 3,
+    "work_ends": 4,
+    "time_passes": 4,
+    "answer": 3,
+    "kill": 3,
+    "crash_soon": 2,
+    "crash_while_opening": 2,
+    "reopen": 8,
+    "close": 1,
+    "abort": 1,
+    "compact": 1,
+    "fork": 1,
+    "new_chat": 1,
+    "reload": 1,
+    "reset": 1,
+    "somebody_sets_the_clock": 1,
+    "withdraw": 1,
+}
+
+
+def walk(seed: int, steps: int) -> int:
+    """One seeded history, judged after each step and at its end; how many effects it had."""
+    chance = random.Random(seed)
+    machine = Histories()
+    try:
+        machine.begin()
+        for _ in range(steps):
+            step(machine, chance)
+            machine.every_store_is_as_it_must_be()
+    finally:
+        machine.teardown()
+    return len(machine.worlds[0].known.effects)
+
+
+def step(machine: Histories, chance: random.Random) -> None:
+    """The next act of a walk: one of those that are possible now."""
+
+    def number() -> int:
+        return chance.randrange(8)
+
+    def answers() -> list[AnswerKind]:
+        return [chance.choice(SIGNIFICANT) for _ in range(chance.randint(1, 4))]
+
+    def moment() -> str:
+        return chance.choice(["before", "stored"])
+
+    acts: dict[str, Callable[[], object]] = {
+        "ask": lambda: machine.ask(number(), answers()),
+        "ask_and_see_it_through": lambda: machine.ask_and_see_it_through(
+            number(), answers(), (chance.randint(1, 5), moment()) if chance.random() < 0.5 else None
+        ),
+        "submit": lambda: machine.submit(number(), chance.choice(["followUp", "steer", "reject", "write"]), chance.choice([None, number()]), answers()),
+        "work_ends": machine.work_ends,
+        "time_passes": lambda: machine.time_passes(chance.choice([100, 1_000, 5_000, 60_000])),
+        "kill": machine.kill,
+        "crash_soon": lambda: machine.crash_soon(chance.randint(1, 9), moment()),
+        "close": machine.close,
+        "abort": lambda: machine.abort(number(), chance.random() < 0.5),
+        "compact": lambda: machine.compact(number()),
+        "reload": machine.reload,
+        "reset": lambda: machine.reset(number(), chance.choice(["", "from here on"])),
+        "somebody_sets_the_clock": lambda: machine.somebody_sets_the_clock(chance.choice([-DAY_MS, -1_000, 1_000, DAY_MS])),
+    }
+    if not machine.is_open:
+        acts = {
+            "reopen": lambda: machine.reopen(chance.choice([0, 1, 10 * MINUTE_MS, -DAY_MS]), chance.random() < 0.5),
+            "crash_while_opening": lambda: machine.crash_while_opening(moment()),
+        }
+    elif machine.questions():
+        acts["answer"] = lambda: machine.answer(number(), chance.choice(["allow", "deny"]))
+    if machine.is_open and machine.worlds[0].known.acknowledged:
+        acts["withdraw"] = lambda: machine.withdraw(number())
+    if machine.is_open and len(machine.model.conversations) < 4:
+        acts["fork"] = lambda: machine.fork(number(), chance.choice([None, number()]))
+        acts["new_chat"] = lambda: machine.new_chat(chance.choice(["all", "ask", "edits", "plan"]))
+    names = sorted(acts)
+    (chosen,) = chance.choices(names, [WALK[name] for name in names])
+    acts[chosen]()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.rule("PR-1", "PR-5", "PR-6", "PR-10", "PR-11", "PR-18", "SU-5", "TK-10", "TK-15", "CX-1", "EX-1", "FB-38", "FB-43")
+def test_seeded_walks_hold_all_promises_and_equal_seeds_are_equal_on_all_backends(seed: int, record_property: Any) -> None:
+    walks = max(6, settings.default.max_examples // 10)
+    effects = 0
+    for number in range(walks):
+        try:
+            effects += walk(seed + number, 60)
+        except BaseException as error:
+            error.add_note(f"walk({seed + number}, 60)")
+            raise
+    record_property("told", f"{walks} seeded walks with {effects} effects of tools from seed {seed}")
 
 
 @pytest.mark.slow

@@ -163,7 +163,7 @@ class World:
             case "sqlite":
                 return await open_sqlite(self.path / "session.sqlite", clock=self.clock, inline=True, synchronous="normal")
             case "jsonl":
-                return await open_jsonl(self.path / "session.jsonl", clock=self.clock, inline=True)
+                return await open_jsonl(self.path / "session.jsonl", clock=self.clock, inline=True, fsync=False)
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
         """Let the process do something, and everything that follows from it at this moment of the clock.
