@@ -373,7 +373,7 @@ class Acting:
 ACTS = st.sampled_from(["submit", "submit", "prepare", "prepare", "say", "say", "fail", "call", "ask", "start", "output", "result", "join", "answer", "abort"])
 
 
-@pytest.mark.rule("OB-2", "OB-3")
+@pytest.mark.rule("OB-2", "OB-3", "FB-39")
 @given(st.lists(st.tuples(ACTS, st.booleans()), max_size=60))
 def test_what_events_tell_is_what_the_view_shows_also_to_an_observer_who_misses_frames(acts):
     acting = Acting()
