@@ -154,12 +154,20 @@ app.add_typer(sessions.app, name="sessions")
 app.add_typer(checks.app)
 
 
+def command_names(commands: typer.Typer) -> set[str]:
+    """The names of the commands, without building them; a group without a name stands for what is in it."""
+    names = {info.name or getattr(info.callback, "__name__", "").replace("_", "-") for info in commands.registered_commands}
+    for group in commands.registered_groups:
+        found = [name for name in (group.name, group.typer_instance.info.name if group.typer_instance else None) if isinstance(name, str)]
+        names |= {found[0]} if found else command_names(group.typer_instance) if group.typer_instance else set()
+    return names
+
+
 def _plain(arguments: Sequence[str]) -> int | None:
     """What most command lines are: words, or `--continue`. They need no parser, and loading that takes longer than the first paint (speed.md)."""
     from pi_durable_tui.cli.wish import open_chat, plain_wish
 
-    named = {info.name or getattr(info.callback, "__name__", "") for info in (*app.registered_commands, *app.registered_groups)}
-    wish = plain_wish(arguments, named)
+    wish = plain_wish(arguments, command_names(app))
     return open_chat(wish) if wish is not None else None
 
 
