@@ -47,7 +47,7 @@ import contextlib
 import json
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -141,13 +141,24 @@ class _EndedError(Exception):
 class ModelServer:
     """The server; see the module text for script, strict mode and log.
 
+    Args:
+        answer: Chooses what is answered to a request, in place of the script.
+
     Attributes:
         requests: What arrived, in order, refused ones included.
         arrived: Set once there was a request.
         base_url: Of OpenAI's forms, ending in `/v1`; Anthropic's is `root_url`.
     """
 
-    def __init__(self, script: Script = (), *, strict: bool = False, port: int = 0, log: pathlib.Path | None = None) -> None:
+    def __init__(
+        self,
+        script: Script = (),
+        *,
+        strict: bool = False,
+        port: int = 0,
+        log: pathlib.Path | None = None,
+        answer: Callable[[Received], Sequence[Step]] | None = None,
+    ) -> None:
         self.requests: list[Received] = []
         self.arrived = asyncio.Event()
         self.port = port
@@ -155,6 +166,7 @@ class ModelServer:
         self._next = 0
         self._issued: list[Issued] = []
         self._strict = strict
+        self._chosen = answer
         self._log = log
         self._clock = SystemClock()
         self._holds: dict[str, asyncio.Event] = {}
@@ -193,6 +205,11 @@ class ModelServer:
         """What strict mode refused."""
         return [request for request in self.requests if request.how == "refused"]
 
+    def drop(self) -> None:
+        """Close every open connection at once, as the end of the client's process would."""
+        for connection in list(self._connections):
+            connection.cancel()
+
     def release(self, name: str) -> None:
         """Let the stream go on that holds, or will hold, at `name`."""
         self._holds.setdefault(name, asyncio.Event()).set()
@@ -208,7 +225,7 @@ class ModelServer:
         assert task is not None
         self._connections.add(task)
         try:
-            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):  # cancelled: by this server only
                 await self._serve(reader, writer)
         finally:
             self._connections.discard(task)
@@ -248,10 +265,10 @@ class ModelServer:
             received.refusal = found
             await self._plain(writer, STATUS["invalid"], error_body(form, "invalid", found))
             return "refused"
-        if self._next >= len(self._items):
+        if self._chosen is None and self._next >= len(self._items):
             await self._plain(writer, 400, {"error": {"message": "the script has no more requests", "type": "script_exhausted", "code": None}})
             return "http"
-        steps = self._items[self._next]
+        steps = self._chosen(received) if self._chosen is not None else self._items[self._next]
         self._next += 1
         wire = wire_for(form, received.n, received.body, steps)
         stream = _Stream(writer, received, wire)
