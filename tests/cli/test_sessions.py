@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import sys
 from pathlib import Path
@@ -11,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.chats import Found
+from pi_durable_tui.cli.sessions import keeping
 from pi_durable_tui.cli.sessions.keeping import age_ms, old_ones
+from pi_durable_tui.cli.setup import set_up
+from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.chats import Chat
 from tests.support.cli_runs import Desk, ended
@@ -145,12 +147,30 @@ def test_a_jsonl_session_is_backed_up_and_no_chat_is_taken_out_of_it(desk: Desk)
 
 
 @pytest.mark.slow
-def test_prune_deletes_what_is_old_and_finished_and_shows_it_before(talked: Desk) -> None:
-    none = talked.run("sessions", "prune", "--older-than", "1h", "--yes")
-    assert (none.code, none.stderr) == (0, "pidurable: no finished chat is older than 1h.\n")
-    (store,) = talked.data.glob("*/session.sqlite")
-    assert os.fspath(store)
-    wrong = talked.run("sessions", "prune", "--older-than", "soon")
+def test_prune_lists_what_is_old_and_finished_and_deletes_it_after_a_yes(
+    talked: Desk, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = listed(talked)
+    cwd = str(talked.work)
+    later = ManualClock(int(str(before[0]["lastAtMs"])) + 2 * 3_600_000)
+    for name, value in talked.environ().items():
+        if name.startswith("PIDURABLE_"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setattr(keeping, "set_up", lambda cwd, environ: set_up(cwd, environ, clock=later))
+    assert keeping.prune("3h", cwd=cwd, yes=True, dry_run=False) == 0
+    assert "no finished chat is older than 3h." in capsys.readouterr().err
+    assert keeping.prune("1h", cwd=cwd, yes=False, dry_run=True) == 0
+    assert [str(one["id"]) in capsys.readouterr().out for one in before[:1]] == [True]
+    with pytest.raises(BadRequest, match="Nobody is there to be asked"):
+        keeping.prune("1h", cwd=cwd, yes=False, dry_run=False)
+    assert listed(talked) == before
+    assert keeping.prune("1h", cwd=cwd, yes=True, dry_run=False) == 0
+    assert listed(talked) == []
+
+
+@pytest.mark.slow
+def test_an_age_that_is_none_deletes_nothing(desk: Desk) -> None:
+    wrong = desk.run("sessions", "prune", "--older-than", "soon")
     assert (wrong.code, "'soon' is not an age" in wrong.stderr) == (2, True)
 
 
