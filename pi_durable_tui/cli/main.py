@@ -1,9 +1,9 @@
-"""The `pidurable` command: options and commands, and nothing else. What they do is imported when it is done.
+"""The console script `pidurable`: what most command lines are, read without a parser; for all others the parser is loaded.
 
-Nothing slow may be imported at the top: `--version` and `--help` answer at once (CASE-B11).
+Nothing slow may be imported at the top: the app paints first, and `--version` and `--help` answer at once (CASE-B11).
 """
 
-# ruff: noqa: PLC0415, PLR0917 - what a command needs is imported when it runs; typer calls its functions by name
+# ruff: noqa: PLC0415 - what a command line needs is imported when it is read
 
 from __future__ import annotations
 
@@ -11,182 +11,40 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
-import typer
-from typer.exceptions import TyperException
-
-from pi_durable_tui import __version__
-from pi_durable_tui.cli.commands import checks, looking, sessions
-from pi_durable_tui.cli.commands.options import COMPLETING, HELP_NAMES, Cwd, Debug
 from pi_durable_tui.cli.report import report
-from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand, as_typed
-from pi_durable_tui.errors import BadRequest
-
-_EPILOG = 'Example:  git diff | pidurable -p "review this"'
-
-app = typer.Typer(
-    name="pidurable",
-    cls=PromptOrCommand,
-    add_completion=False,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings=HELP_NAMES,
-    help="A coding agent whose work cannot be lost: kill it, and --continue goes on.",
-    epilog=_EPILOG,
-)
-
-
-class Mode(StrEnum):
-    """What print mode writes to stdout."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Approve(StrEnum):
-    """What the agent may do without asking."""
-
-    ASK = "ask"
-    EDITS = "edits"
-    ALL = "all"
-    PLAN = "plan"
-
-
-class Thinking(StrEnum):
-    """How much the model reasons."""
-
-    OFF = "off"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        print(f"pidurable {__version__}")
-        raise typer.Exit
-
-
-@app.command(CHAT, hidden=True, cls=ChatCommand, epilog=_EPILOG)
-def chat(
-    prompt: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
-    continue_: Annotated[bool, typer.Option("--continue", "-c", help="Resume this directory's newest chat and its work.")] = False,
-    resume: Annotated[str | None, typer.Option("--resume", "-r", metavar="[ID]", help="Resume a chat; without ID: choose one.")] = None,
-    print_: Annotated[bool, typer.Option("--print", "-p", help="Print the answer and exit; more: pidurable -p --help")] = False,
-    mode: Annotated[Mode, typer.Option(metavar="MODE", show_default=False, help="With -p: text (the answer) or json (one event a line).")] = Mode.TEXT,
-    model: Annotated[str | None, typer.Option(metavar="M", help="The model: provider/name, or playback/NAME.")] = None,
-    approve: Annotated[Approve | None, typer.Option(metavar="MODE", help="What needs no question: ask, edits, all; plan only reads.")] = None,
-    thinking: Annotated[Thinking | None, typer.Option(metavar="LEVEL", help="How much to reason: off, low, medium, high.")] = None,
-    trust: Annotated[bool, typer.Option("--trust", help="Use this project's own files in this run, unasked.")] = False,
-    tools: Annotated[str | None, typer.Option(metavar="A,B", help="Offer only these tools.")] = None,
-    max_turns: Annotated[int | None, typer.Option(min=1, metavar="N", help="End a run after N turns (exit status 3).")] = None,
-    max_cost: Annotated[float | None, typer.Option(min=0, metavar="USD", help="End a run that has cost so much (exit status 3).")] = None,
-    name: Annotated[str, typer.Option(metavar="NAME", show_default=False, help="What to call the chat.")] = "",
-    no_session: Annotated[bool, typer.Option("--no-session", help="Store nothing: the chat is gone with the process.")] = False,
-    cwd: Cwd = None,
-    debug: Debug = False,
-    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")] = False,
-) -> int:
-    """Open a chat, optionally with a first prompt."""
-    from pi_durable_tui.cli.wish import Wish, open_chat
-
-    del debug, version
-    if mode is Mode.JSON and not print_:
-        raise BadRequest("--mode json needs print mode. Nothing was started.", hint="Add -p.")
-    if continue_ and resume is not None:
-        raise BadRequest("--continue and --resume both say which chat. Nothing was started.", hint="Take one of them.")
-    if no_session and (continue_ or resume is not None):
-        raise BadRequest("A chat that is stored cannot be resumed with --no-session. Nothing was started.")
-    if print_ and resume == "":
-        raise BadRequest("Print mode cannot ask which chat to resume. Nothing was started.", hint="pidurable -r ID -p; pidurable sessions lists the ids.")
-    return open_chat(
-        Wish(
-            prompt=" ".join(as_typed(word) for word in prompt or ()),
-            resume=continue_ or resume is not None,
-            chat_id=resume or None,
-            pick=resume == "",
-            name=name,
-            tools=None if tools is None else tuple(word.strip() for word in tools.split(",") if word.strip()),
-            in_memory=no_session,
-            max_turns=max_turns,
-            max_cost_usd=max_cost,
-            in_print_mode=print_,
-            as_json=mode is Mode.JSON,
-            model=model,
-            approval=approve.value if approve else None,
-            thinking=thinking.value if thinking else None,
-            cwd=cwd,
-            trust=trust,
-        )
-    )
-
-
-@app.command(short_help="a recorded session, no key", epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
-def demo(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; without: 02-read-edit-test.")] = None,
-    headless: Annotated[bool, typer.Option("--headless", help="As text on stdout instead of in the app.")] = False,
-    speed: Annotated[float, typer.Option(min=0.25, max=1000, help="How many times as fast.")] = 1.0,
-    golden: Annotated[bool, typer.Option("--golden", help="With --headless: print the commits, for golden.txt.")] = False,
-    list_: Annotated[bool, typer.Option("--list", help="List the recorded sessions.")] = False,
-    debug: Debug = False,
-) -> int:
-    """Play a recorded session with real tools; no key, no network."""
-    from pi_durable_tui.cli.demo import list_stories, run_demo
-
-    if golden and not headless:
-        raise BadRequest("--golden needs --headless. Nothing was started.", hint="Add --headless.")
-    return list_stories() if list_ else run_demo(name or "02-read-edit-test", headless=headless, speed=speed, as_golden=golden, debug=debug)
-
-
-@app.command("demo-player", hidden=True)
-def demo_player(name: str, stage: str, headless: bool = False, speed: float = 1.0, anchor_ms: int = 0, debug: Debug = False) -> int:
-    """The process that `demo` starts, and that may kill itself."""
-    from pi_durable_tui.cli.demo import play_story
-
-    del debug
-    return play_story(name, stage, headless=headless, speed=speed, anchor_ms=anchor_ms)
-
-
-app.add_typer(looking.app)
-app.add_typer(sessions.app, name="sessions")
-app.add_typer(checks.app)
-
-
-def command_names(commands: typer.Typer) -> set[str]:
-    """The names of the commands, without building them; a group without a name stands for what is in it."""
-    names = {info.name or getattr(info.callback, "__name__", "").replace("_", "-") for info in commands.registered_commands}
-    for group in commands.registered_groups:
-        found = [name for name in (group.name, group.typer_instance.info.name if group.typer_instance else None) if isinstance(name, str)]
-        names |= {found[0]} if found else command_names(group.typer_instance) if group.typer_instance else set()
-    return names
-
-
-def _plain(arguments: Sequence[str]) -> int | None:
-    """What most command lines are: words, or `--continue`. They need no parser, and loading that takes longer than the first paint (speed.md)."""
-    from pi_durable_tui.cli.wish import open_chat, plain_wish
-
-    wish = plain_wish(arguments, command_names(app))
-    return open_chat(wish) if wish is not None else None
+from pi_durable_tui.cli.wish import COMPLETING, open_chat, plain_wish
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for and return the exit code; errors are printed (rule CL-6)."""
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
     try:
-        code = _plain(arguments)
-        if code is None:
-            command = typer.main.get_command(app)
-            with command.make_context("pidurable", list(arguments)) as context:
-                code = command.invoke(context)
+        wish = plain_wish(arguments)
+        code = open_chat(wish) if wish is not None else _parsed(arguments)
         sys.stdout.flush()
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: whatever comes here is printed and becomes an exit code
+        return report(error, debug="--debug" in options)
+    return code
+
+
+def _parsed(arguments: Sequence[str]) -> int:
+    """Let the parser say what the arguments ask for, and do it."""
+    import typer
+    from typer.exceptions import TyperException
+
+    from pi_durable_tui.cli.commands.application import app
+    from pi_durable_tui.errors import BadRequest
+
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("pidurable", list(arguments)) as context:
+            code = command.invoke(context)
     except typer.Exit as ended:
         return ended.exit_code
     except TyperException as error:
         return report(BadRequest(error.format_message(), hint="See pidurable --help; words after -- are always a prompt."), debug=False)
-    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: whatever comes here is printed and becomes an exit code
-        return report(error, debug="--debug" in options)
     return code if isinstance(code, int) else 0
 
 
@@ -202,7 +60,10 @@ def main() -> NoReturn:
 
 def _complete() -> None:
     """Answer a shell that asks for completions, and end."""
+    import typer
     from typer._completion_classes import completion_init
+
+    from pi_durable_tui.cli.commands.application import app
 
     completion_init()
     typer.main.get_command(app).main(prog_name="pidurable", complete_var=COMPLETING)

@@ -43,12 +43,6 @@ def routed(arguments: Sequence[str], commands: Collection[str]) -> list[str]:
     return [CHAT, *arguments]
 
 
-def as_typed(argument: str) -> str:
-    """A word of the command line as it stands in the prompt: `@a b` as one word stays one mention of a file. PURE."""
-    has_blanks = argument.startswith("@") and any(char.isspace() for char in argument) and '"' not in argument and "\n" not in argument
-    return f'@"{argument[1:]}"' if has_blanks and len(argument) > 1 else argument
-
-
 def with_resume_values(arguments: Sequence[str]) -> list[str]:
     """`--resume` with the id behind it if there is one, else with an empty one, so that an option may stand alone. PURE."""
     result: list[str] = []

@@ -8,15 +8,20 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from pi_durable_tui.cli.routing import as_typed
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import ThinkingLevel
+
+COMMANDS = frozenset({"chat", "completion", "demo", "demo-player", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch"})
+"""The names of the commands: a first word that is none of them begins a prompt."""
+
+COMPLETING = "_PIDURABLE_COMPLETE"
+"""The variable by which a shell asks for completions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +55,17 @@ class Wish:
     trust: bool = False
 
 
-def plain_wish(arguments: Sequence[str], commands: Collection[str]) -> Wish | None:
+def as_typed(argument: str) -> str:
+    """A word of the command line as it stands in the prompt: `@a b` as one word stays one mention of a file. PURE."""
+    has_blanks = argument.startswith("@") and any(char.isspace() for char in argument) and '"' not in argument and "\n" not in argument
+    return f'@"{argument[1:]}"' if has_blanks and len(argument) > 1 else argument
+
+
+def plain_wish(arguments: Sequence[str]) -> Wish | None:
     """The wish of a command line that is only words, or `--continue` with or without words behind it; None: it takes a parser to tell. PURE."""
     resume = list(arguments[:1]) in (["-c"], ["--continue"])
     words = list(arguments[1:] if resume else arguments)
-    if any(word.startswith("-") for word in words) or (not resume and words[:1] and words[0] in commands):
+    if any(word.startswith("-") for word in words) or (not resume and words[:1] and words[0] in COMMANDS):
         return None
     return Wish(prompt=" ".join(as_typed(word) for word in words), resume=resume)
 

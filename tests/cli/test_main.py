@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from pi_durable_tui import __version__
 from pi_durable_tui.cli import main
+from pi_durable_tui.cli.commands import application
 from pi_durable_tui.cli.report import report
 from pi_durable_tui.cli.routing import MORE, routed
 from pi_durable_tui.errors import ConfigError, InternalError, ModelError, SessionFailed, StoreCorrupt, StoreLocked
@@ -64,7 +65,7 @@ def test_words_and_what_follows_two_dashes_become_the_prompt(typed: list[str], p
 @pytest.mark.rule("CL-6")
 @pytest.mark.parametrize("page", PAGES)
 def test_every_help_fits_a_screen_and_shows_an_example(page: list[str]) -> None:
-    output = CliRunner().invoke(main.app, [*page, "--help"], terminal_width=SCREEN[0]).output
+    output = CliRunner().invoke(application.app, [*page, "--help"], terminal_width=SCREEN[0]).output
     lines = output.rstrip("\n").split("\n")
     assert "Example:" in output
     assert len(lines) < SCREEN[1]
@@ -73,8 +74,8 @@ def test_every_help_fits_a_screen_and_shows_an_example(page: list[str]) -> None:
 
 @pytest.mark.rule("CL-6")
 def test_the_help_of_everything_names_every_command_and_the_options_that_its_own_page_does_not() -> None:
-    first, more = (CliRunner().invoke(main.app, [*page, "-h"], terminal_width=SCREEN[0]).output for page in ([], ["-p"]))
-    command = typer.main.get_group(main.app)
+    first, more = (CliRunner().invoke(application.app, [*page, "-h"], terminal_width=SCREEN[0]).output for page in ([], ["-p"]))
+    command = typer.main.get_group(application.app)
     options = [param for param in command.commands["chat"].params if not getattr(param, "hidden", False)]
     names = {option.name: option.opts for option in options}
     assert [word for name, words in names.items() if name not in MORE for word in words if word not in first] == []
@@ -185,6 +186,6 @@ def test_a_shell_is_offered_commands_and_options(desk: Desk, typed: str, offered
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_for_a_shell_asks_the_program_by_its_name(shell: str) -> None:
-    output = CliRunner().invoke(main.app, ["completion", shell]).output
+    output = CliRunner().invoke(application.app, ["completion", shell]).output
     assert f"_PIDURABLE_COMPLETE=complete_{shell}" in output
     assert "pidurable" in output

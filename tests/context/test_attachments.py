@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pi_durable_tui.cli.routing import as_typed
+from pi_durable_tui.cli.wish import as_typed
 from pi_durable_tui.context.attachments import IMAGE_BYTES, MOST, MOST_NAMES, TEXT_BYTES, TOTAL_BYTES, Attached, gather, mentions
 from pi_durable_tui.records.messages import Image, Text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer.main
 
-from pi_durable_tui.cli.main import app
+from pi_durable_tui.cli.commands.application import app
 from pi_durable_tui.cli.routing import CHAT
 from pi_durable_tui.tui.commands import COMMANDS
 from pi_durable_tui.tui.keymap import KEYS

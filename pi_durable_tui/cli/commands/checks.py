@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import COMPLETING, Cwd, Debug, Json
+from pi_durable_tui.cli.commands.options import Cwd, Debug, Json
+from pi_durable_tui.cli.wish import COMPLETING
 
 app = typer.Typer(rich_markup_mode=None)
 

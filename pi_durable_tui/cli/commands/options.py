@@ -6,9 +6,6 @@ from typing import Annotated
 
 import typer
 
-COMPLETING = "_PIDURABLE_COMPLETE"
-"""The variable by which a shell asks for completions."""
-
 HELP_NAMES = {"help_option_names": ["-h", "--help"]}
 
 Cwd = Annotated[str | None, typer.Option("--cwd", metavar="DIR", help="Work in DIR instead of here.")]
