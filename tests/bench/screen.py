@@ -93,15 +93,16 @@ def started(command: Sequence[str], folder: Path, environ: dict[str, str]) -> It
 
 def starting(folder: Path, sizes: Sizes) -> Iterator[Row]:
     """From exec to the first paint and to the first key that is echoed; by turns with the bare app."""
-    times: dict[str, list[float]] = {"ours": [], "bare": [], "ours key": [], "bare key": []}
+    times: dict[str, list[float]] = {f"{name}{suffix}": [] for name in ("ours", "bare") for suffix in ("", " key", " cpu")}
     with journey(folder) as made:
         for _ in range(sizes.starts):
             for name, command in (("ours", PROGRAM), ("bare", BARE)):
                 with started(command, made.work, made.environ) as hands:
                     times[name].append((time.monotonic() - hands.started_s) * 1_000)
+                    times[f"{name} cpu"].append(hands.cpu_s() * 1_000)
                     hands.echo_ms()
                     times[f"{name} key"].append((time.monotonic() - hands.started_s) * 1_000)
-    for what, suffix in (("exec to first paint", ""), ("exec to first echoed key", " key")):
+    for what, suffix in (("exec to first paint", ""), ("exec to first echoed key", " key"), ("processor time to first paint", " cpu")):
         yield Row(name=what, values=times[f"ours{suffix}"])
         yield Row(name="  the bare app", values=times[f"bare{suffix}"])
         yield Row(name="  ratio", values=[statistics.median(times[f"ours{suffix}"]) / statistics.median(times[f"bare{suffix}"])], unit="x", limits=(1.25, None))
@@ -109,7 +110,7 @@ def starting(folder: Path, sizes: Sizes) -> Iterator[Row]:
 
 def typing(folder: Path, sizes: Sizes) -> Iterator[Row]:
     """Keys while nothing happens, and while an answer streams under 10,000 entries; processor time of all processes meanwhile."""
-    words = " ".join(f"word{number}" for number in range(int(sizes.stream_s * 100)))
+    words = " ".join(f"word{number}" + (".\n\n" if number % 60 == 59 else "") for number in range(int(sizes.stream_s * 100)))
     with journey(folder, [{"words": words, "delay_ms": 10}]) as made:
         with started(BARE, made.work, made.environ) as hands:
             bare = _keys(hands, sizes.keys)
