@@ -20,9 +20,11 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
+from pi_durable_tui.models.catalog import loaded_keys
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.permissions.approver import approver
 from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.records.keys import hiding
 from pi_durable_tui.storage.conversion import open_store
 from pi_durable_tui.storage.jsonl import JsonlStorage
 from pi_durable_tui.storage.memory import MemoryStorage
@@ -50,7 +52,9 @@ class Environments:
             place = self._setup.place.directory
             cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
             # Processes keep the machine's time, also where the rest is paced.
-            self._made[key] = LocalEnvironment(cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ)
+            self._made[key] = LocalEnvironment(
+                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=loaded_keys(self._setup.environ)
+            )
         return self._made[key]
 
 
@@ -91,6 +95,8 @@ async def open_session(setup: Setup, number: int, *, read_only: bool = False) ->
         hint = f"End it with pidurable sessions convert {number} --to {kinds[-1]}."
         raise Refused(f"Session {number} of {str(setup.place.directory)!r} is there in two kinds: its conversion was cut off.", hint=hint)
     kind = kinds[0] if kinds else setup.settings.store
+    if not read_only:
+        paths.tighten(setup.place)
     storage = await open_store(kind, paths.session_path(setup.place, number, kind), clock=setup.clock, read_only=read_only)
     if isinstance(storage, JsonlStorage) and not read_only:
         for text in storage.notices:
@@ -129,6 +135,7 @@ async def open_harness(
         extensions=[*keeping, *extensions],
         settings=setup.settings.harness(),
         approver=approver(own_folders(setup)),
+        hide=hiding(loaded_keys(setup.environ)),
     )
 
 
@@ -152,6 +159,7 @@ def workplace_of(setup: Setup, number: int, storage: Storage) -> Workplace:
         clock=setup.clock,
         reading=frozenset(tool.name for tool in all_tools() if tool.access == "read"),
         resolve=lambda conversation_id, path: environments(conversation_id, agent).resolve(path),
+        keys=loaded_keys(setup.environ),
     )
     return Workplace(environments=environments, recorder=recorder)
 

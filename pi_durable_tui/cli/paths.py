@@ -8,6 +8,7 @@ reads or writes inside the working directory.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -136,6 +137,13 @@ def check(where: Place) -> None:
             f"The folder {str(where.folder)!r} holds the sessions of {os.fsdecode(named)!r}, not those of {str(where.directory)!r}. Nothing was changed.",
             hint="Move that folder away: its sessions stay readable with --cwd once it is back.",
         )
+
+
+def tighten(where: Place) -> None:
+    """Nobody else may enter the folder, if there is one: it may have been made by hand, or by a copy that lost the mode."""
+    with contextlib.suppress(OSError):
+        if where.folder.stat().st_mode & 0o077:
+            where.folder.chmod(PRIVATE_FOLDER)
 
 
 def moved_from(where: Place) -> tuple[Path, ...]:

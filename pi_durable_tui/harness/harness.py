@@ -38,6 +38,7 @@ from pi_durable_tui.harness.tool.grants import Permissions
 from pi_durable_tui.records import conversation as conversations
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.keys import Hide
 from pi_durable_tui.records.messages import Usage
 from pi_durable_tui.records.task import Checkpoint, Pending, Running, Task
 from pi_durable_tui.session.forks import documents_at_fork, fork_entry, forked
@@ -75,6 +76,7 @@ class Harness:
         settings: Settings | None = None,
         reporter: Callable[[Report], None] | None = None,
         approver: Approver = by_mode,
+        hide: Hide | None = None,
     ) -> Self:
         """Open a session for work: recover what a killed process left, run nothing yet.
 
@@ -82,13 +84,14 @@ class Harness:
             storage: Owned by the harness from now on; closed by `close`.
             tools: Installed as an extension of the name "pidurable", before `extensions`.
             approver: Decides whether a call may be carried out; by default the approval mode alone.
+            hide: Takes loaded keys out of everything that is written (rule SA-17).
             reporter: Hears of faults and of tasks that are given up; must not raise.
 
         Raises:
             StoreCorrupt, SessionFailed, StorageRejected: The store could not be recovered; it is closed again.
         """
         registry = Registry()
-        session = await Session.open(storage, clock=clock)
+        session = await Session.open(storage, clock=clock, hide=hide)
         services = Services(
             session=session,
             clock=clock,

@@ -7,33 +7,36 @@ from typing import TypeVar, cast
 import msgspec
 
 from pi_durable_tui.records.json import strict
+from pi_durable_tui.records.keys import Hide, mapped
 from pi_durable_tui.records.messages import Record
 
 R = TypeVar("R", bound=Record)
 
 
-def cleaned(record: R, path: str) -> R:
+def cleaned(record: R, path: str, hide: Hide | None = None) -> R:
     """The record with every text cleaned and every JSON value inside it copied.
 
     Args:
         path: What to call it in an error text, such as "task 12".
+        hide: Takes out of every text what must not be stored (rule SA-17).
 
     Raises:
         BadRequest: Something inside is not JSON; names where, with the keys as stored. Nothing changed.
     """
-    return cast("R", _cleaned(record, path))
+    return cast("R", _cleaned(record, path, hide))
 
 
-def _cleaned(value: object, path: str) -> object:
+def _cleaned(value: object, path: str, hide: Hide | None) -> object:
     if isinstance(value, msgspec.Struct):
         changes: dict[str, object] = {}
         for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             before = cast("object", getattr(value, name))
-            after = _cleaned(before, f"{path}.{key}")
+            after = _cleaned(before, f"{path}.{key}", hide)
             if after is not before:
                 changes[name] = after
         return msgspec.structs.replace(value, **changes) if changes else value
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
-        return tuple(_cleaned(item, f"{path}[{index}]") for index, item in enumerate(items))
-    return strict(value, path)
+        return tuple(_cleaned(item, f"{path}[{index}]", hide) for index, item in enumerate(items))
+    clean = strict(value, path)
+    return clean if hide is None else mapped(clean, hide)

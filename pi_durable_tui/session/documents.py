@@ -14,6 +14,7 @@ from pi_durable_tui.records import delta
 from pi_durable_tui.records.commit import DocumentBase, DocumentChange, DocumentDelta, DocumentRetired, DocumentWrite
 from pi_durable_tui.records.document import Address, Definition, History, Op, Revisions
 from pi_durable_tui.records.json import Json, JsonObject, copy, strict
+from pi_durable_tui.records.keys import Hide, mapped
 from pi_durable_tui.storage.port import Storage
 
 _CACHED_DOCUMENTS = 512
@@ -156,14 +157,18 @@ class Draft:
         committed: What it was before; None: it does not exist yet.
         value: What it starts from: a copy, the migrated value, or the initial one.
         is_open: Asked at every use: False once the callback has ended or the document was retired (rule SE-4).
+        hide: Takes out of every text what must not be stored (rule SA-17).
     """
 
-    def __init__(self, definition: Definition, address: Address, committed: Committed | None, value: JsonObject, is_open: Callable[[], bool]) -> None:
+    def __init__(
+        self, definition: Definition, address: Address, committed: Committed | None, value: JsonObject, is_open: Callable[[], bool], *, hide: Hide | None = None
+    ) -> None:
         self.definition = definition
         self.address = address
         self.committed = committed
         self._value = value
         self._is_open = is_open
+        self._hide = hide
 
     @property
     def value(self) -> JsonObject:
@@ -192,9 +197,9 @@ class Draft:
         """
         before = self.committed
         if before is None:
-            value = object_of(self._value, self.address)
+            value = object_of(self._shown(), self.address)
             return self._based(new_id(), None, value, [["r", value]])
-        ops = delta.diff(before.value, self._value, title_of(self.address))
+        ops = delta.diff(before.value, self._shown(), title_of(self.address))
         value = delta.apply(ops, before.value)
         if not isinstance(value, dict):
             object_of(value, self.address)  # says what a document is
@@ -209,6 +214,9 @@ class Draft:
             change=DocumentChange(address=self.address, previous=before.value, value=value, ops=ops),
             committed=Committed(document_id=before.document_id, version=before.version, history=before.history, value=value, deltas=before.deltas + 1),
         )
+
+    def _shown(self) -> JsonObject:
+        return self._value if self._hide is None else cast("JsonObject", mapped(self._value, self._hide))
 
     def _based(self, document_id: int, previous: Json, value: Json, ops: list[Op]) -> DocumentStep:
         version, history = self.definition.version, self.definition.history

@@ -15,6 +15,7 @@ from pi_durable_tui.errors import InternalError, ReadOnlySession, SessionClosed,
 from pi_durable_tui.records.commit import Commit, Priority
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.keys import Hide
 from pi_durable_tui.session.documents import DocumentCache, address_of, readable
 from pi_durable_tui.session.history import value_as_of
 from pi_durable_tui.session.line import Line
@@ -30,9 +31,10 @@ T = TypeVar("T")
 class Session:
     """See the module docstring; made by `open`. Used from one event loop."""
 
-    def __init__(self, storage: Storage, clock: Clock, metadata: Metadata) -> None:
+    def __init__(self, storage: Storage, clock: Clock, metadata: Metadata, hide: Hide | None) -> None:
         self._storage = storage
         self._clock = clock
+        self._hide = hide
         self._next_id = metadata.next_id
         self._next_seq = metadata.next_seq
         self._line = Line()
@@ -42,9 +44,13 @@ class Session:
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
-    async def open(cls, storage: Storage, *, clock: Clock) -> Self:
-        """A session over an open storage, which it owns from now on. Writes nothing."""
-        return cls(storage, clock, await storage.metadata())
+    async def open(cls, storage: Storage, *, clock: Clock, hide: Hide | None = None) -> Self:
+        """A session over an open storage, which it owns from now on. Writes nothing.
+
+        Args:
+            hide: Takes out of every text what must not be stored, on its way into a commit (rule SA-17).
+        """
+        return cls(storage, clock, await storage.metadata(), hide)
 
     @property
     def storage(self) -> Storage:
@@ -151,7 +157,7 @@ class Session:
 
     async def _carry_out(self, callback: Callable[[Transaction], Awaitable[T]], priority: Priority) -> T:
         self._check_failed()
-        work = Work(now_ms=self._clock.now_ms(), seq=self._next_seq, next_id=self._next_id)
+        work = Work(now_ms=self._clock.now_ms(), seq=self._next_seq, next_id=self._next_id, hide=self._hide)
         try:
             result = await callback(Transaction(work, self._storage, self._documents))
         finally:

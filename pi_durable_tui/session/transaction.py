@@ -12,6 +12,7 @@ from pi_durable_tui.errors import BadRequest, ReadAfterWrite, TransactionSettled
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address, Definition, Scope
 from pi_durable_tui.records.entry import Entry, StoredEntry
+from pi_durable_tui.records.keys import Hide
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.session.cleaning import cleaned
@@ -39,6 +40,7 @@ class Work:
     drafts: dict[Address, Draft] = field(default_factory=dict[Address, Draft])
     retired: dict[tuple[Scope, int], None] = field(default_factory=dict[tuple[Scope, int], None])
     broken: ReadAfterWrite | None = None
+    hide: Hide | None = None
     settled: bool = False
 
     def new_id(self) -> int:
@@ -160,22 +162,22 @@ class Transaction:
             BadRequest: A value inside is not strict JSON; names where (rule SE-5). It was not added. So for the other writes.
         """
         self._check()
-        self._work.conversations.append(cleaned(conversation, f"conversation {conversation.id}"))
+        self._work.conversations.append(cleaned(conversation, f"conversation {conversation.id}", self._work.hide))
 
     def insert_entry(self, entry: Entry) -> None:
         """Add an entry to the end of its conversation."""
         self._check()
-        self._work.entries.append(cleaned(entry, f"entry {entry.id}"))
+        self._work.entries.append(cleaned(entry, f"entry {entry.id}", self._work.hide))
 
     def put_task(self, task: Task) -> None:
         """Add or replace a task; the last one written under an id counts. The documents of a terminal task retire (rule DO-7)."""
         self._check()
-        self._work.tasks[task.id] = cleaned(task, f"task {task.id}")
+        self._work.tasks[task.id] = cleaned(task, f"task {task.id}", self._work.hide)
 
     def put_submission(self, submission: Submission) -> None:
         """Add or replace a submission; the last one written under an id counts."""
         self._check()
-        self._work.submissions[submission.id] = cleaned(submission, f"submission {submission.id}")
+        self._work.submissions[submission.id] = cleaned(submission, f"submission {submission.id}", self._work.hide)
 
     # -------------------------------------------------------------------------------------------------------------- documents
 
@@ -196,7 +198,8 @@ class Transaction:
             committed = await self._documents.load(address)
             self._check()
             value = object_of(definition.initial(), address) if committed is None else readable(definition, committed.version, committed.value, address)
-            draft = self._work.drafts.setdefault(address, Draft(definition, address, committed, value, lambda: self._is_open(address)))
+            made = Draft(definition, address, committed, value, lambda: self._is_open(address), hide=self._work.hide)
+            draft = self._work.drafts.setdefault(address, made)
         if not self._is_open(address):
             raise BadRequest(f"The document {title_of(address)} was retired in this transaction.")
         return draft

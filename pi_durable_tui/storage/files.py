@@ -13,11 +13,15 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 from pathlib import Path
 from typing import Protocol
 
+from pi_durable_tui.errors import Refused
+
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+_ROOT = 0
 
 
 class FileOps(Protocol):
@@ -195,3 +199,34 @@ def _sync(path: Path, flags: int) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def check_own(path: Path) -> None:
+    """Return if the store at `path` is this user's, or there is none yet (rule SA-16). Looks only.
+
+    Links of the system's own (root's) and of this user are followed, others are not: whoever owns a link decides where it leads.
+
+    Raises:
+        Refused: It, or a link on the way to it, belongs to somebody else. Nothing was touched.
+    """
+    user = os.geteuid()
+    for part in (*reversed(path.absolute().parents), path.absolute()):
+        status = _status(part, follow=False)
+        if status is None:
+            return
+        if stat.S_ISLNK(status.st_mode) and status.st_uid not in {_ROOT, user}:
+            raise _refused(path, f"the link {part} on the way to it belongs to the user {status.st_uid}")
+    status = _status(path, follow=True)
+    if status is not None and status.st_uid != user:
+        raise _refused(path, f"it belongs to the user {status.st_uid}")
+
+
+def _status(path: Path, *, follow: bool) -> os.stat_result | None:
+    try:
+        return path.stat(follow_symlinks=follow)
+    except OSError:
+        return None  # what cannot be looked at cannot be opened either, and opening it says why
+
+
+def _refused(path: Path, why: str) -> Refused:
+    return Refused(f"The session {path} was not opened: {why}, not to you. Nothing was touched.", hint="Use a session of your own.")

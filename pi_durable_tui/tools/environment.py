@@ -18,6 +18,7 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, InternalError
 from pi_durable_tui.harness.ports import ToolContext
 from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.records.keys import HidingStream
 from pi_durable_tui.tools import files, process, variables
 
 SPILL_BYTES = 20_000_000  # most that is kept of one command's output
@@ -37,12 +38,14 @@ class LocalEnvironment:
             `cd` led to, so that it survives a restart.
         clock: Measures timeouts and how often a progress line is shown.
         variables: The agent's environment, of which commands get the harmless part.
+        keys: Values that are taken out of the output of commands, before anything is done with it (rule SA-17).
     """
 
-    def __init__(self, cwd: str, state_dir: Path, clock: Clock, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, cwd: str, state_dir: Path, clock: Clock, variables: Mapping[str, str] | None = None, *, keys: Sequence[str] = ()) -> None:
         self._cwd = cwd
         self._state_dir = state_dir
         self._variables = os.environ if variables is None else variables
+        self._keys = tuple(keys)
         self._current: str | None = None
         self._lost: str | None = None
         self._seen: dict[str, str] = {}
@@ -145,10 +148,13 @@ class LocalEnvironment:
             environment=variables.for_commands(self._variables),
             timeout_ms=timeout_ms,
         )
+        stream = HidingStream(self._keys)
         try:
-            return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=on_output)
+            return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=lambda data: on_output(stream.feed(data)))
         except OSError as error:
             raise EnvironmentFailure(f"The command could not be started in {spec.directory}: {error.strerror or error}. Nothing was run.") from error
+        finally:
+            on_output(stream.finish())
 
     def program(self, name: str) -> str | None:
         """The absolute path of a program of the user's PATH; None when there is none, or only one inside the working directory (CASE-G4)."""

@@ -11,6 +11,7 @@ import msgspec
 from pi_durable_tui.harness.ports import Diagnostic, Replay, Tool, ToolResult
 from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.keys import MARK, has_mark
 from pi_durable_tui.records.messages import Content, Text, ToolResultMessage
 
 
@@ -47,6 +48,9 @@ def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> 
     tool = tools.get(call.name)
     if tool is None:
         return Refusal("tool_unavailable", f"There is no tool {call.name!r}. The tools are: {', '.join(sorted(tools)) or 'none'}.")
+    if tool.access != "read" and has_mark(arguments):
+        text = f"The arguments of {call.name} hold {MARK}, which stands for a key that is not shown, so it was not run. Let a program read the key itself."
+        return Refusal("invalid_arguments", text)
     if call.malformed is not None:
         return Refusal("invalid_arguments", f"The arguments of {call.name} are not a JSON object, so it was not run.")
     try:

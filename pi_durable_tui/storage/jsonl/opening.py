@@ -11,7 +11,7 @@ from pathlib import Path
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, NotFound, PidurableError
 from pi_durable_tui.storage.contents import Contents
-from pi_durable_tui.storage.files import FileOps, RealFiles
+from pi_durable_tui.storage.files import FileOps, RealFiles, check_own
 from pi_durable_tui.storage.jsonl.folder import Folder
 from pi_durable_tui.storage.jsonl.lines import MAIN
 from pi_durable_tui.storage.jsonl.reclaim import ReclaimRule
@@ -48,6 +48,7 @@ async def open_jsonl(
 
     Raises:
         StoreLocked: Another process owns it, named. Nothing was changed.
+        Refused: It belongs to another user. Nothing was touched.
         NotFound: There is nothing to read.
         SchemaTooNew, StoreCorrupt: The files were not touched.
         EnvironmentFailure: The system said no; the text says what.
@@ -56,6 +57,7 @@ async def open_jsonl(
     runner: Runner = InlineRunner() if inline else ThreadRunner()
 
     def work() -> JsonlStorage:
+        check_own(folder)
         real = Folder(Path(os.path.realpath(folder)), doors)
         with _system(real.path):
             if read_only:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, PidurableError
-from pi_durable_tui.storage.files import FileOps, RealFiles
+from pi_durable_tui.storage.files import FileOps, RealFiles, check_own
 from pi_durable_tui.storage.lock import acquire
 from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
 from pi_durable_tui.storage.space import Reserve, SpaceRule
@@ -43,6 +43,7 @@ async def open_sqlite(
 
     Raises:
         StoreLocked: Another process owns it, named. Nothing was changed.
+        Refused: It belongs to another user. Nothing was touched.
         NotFound: There is nothing to read.
         SchemaTooNew, StoreCorrupt: The file was not touched.
         EnvironmentFailure: The system said no; the text says what.
@@ -51,6 +52,7 @@ async def open_sqlite(
     runner: Runner = InlineRunner() if inline else ThreadRunner()
 
     def work() -> SqliteStorage:
+        check_own(path)
         real = Path(os.path.realpath(path))
         if read_only:
             return _open_follower(real, doors, runner, vfs)

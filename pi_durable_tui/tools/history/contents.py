@@ -9,23 +9,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+from pi_durable_tui.records.keys import to_hide
 
 KEPT_BYTES = 400_000_000  # of all contents of a session; the longest unused go first
 SWEPT_TO = 0.8
 
 
 class Contents:
-    """A folder of contents, made at the first use with mode 0700; its files have mode 0600. Calls block."""
+    """A folder of contents, made at the first use with mode 0700; its files have mode 0600. Calls block.
 
-    def __init__(self, folder: Path, *, limit_bytes: int = KEPT_BYTES) -> None:
+    Args:
+        keys: A content that holds one of them is not kept (rule SA-17): the copy would outlive the key's place.
+    """
+
+    def __init__(self, folder: Path, *, limit_bytes: int = KEPT_BYTES, keys: Iterable[str] = ()) -> None:
         self._folder = folder
+        self._keys = tuple(key.encode() for key in to_hide(keys))
         self._limit_bytes = limit_bytes
         self._size_bytes: int | None = None
 
     def keep(self, data: bytes) -> str | None:
-        """Keep a content; its name, or None when there is no room or no right to."""
+        """Keep a content; its name, or None when there is no room or no right to, or it holds a key."""
+        if any(key in data for key in self._keys):
+            return None
         name = content_name(data)
         path = self._path(name)
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,10 +46,11 @@ class FileRecorder:
         folder: Where contents are kept; private, and of this session alone.
         reading: The names of tools that change no files.
         resolve: (conversation id, path of a call) -> the absolute path it means; may raise EnvironmentFailure.
+        keys: Files that hold one of them are not kept.
     """
 
-    def __init__(self, *, root: str, folder: Path, clock: Clock, reading: frozenset[str], resolve: Callable[[int, str], str]) -> None:
-        self.contents = Contents(folder)
+    def __init__(self, *, root: str, folder: Path, clock: Clock, reading: frozenset[str], resolve: Callable[[int, str], str], keys: Iterable[str] = ()) -> None:
+        self.contents = Contents(folder, keys=keys)
         self._clock = clock
         self._reading = reading
         self._resolve = resolve
