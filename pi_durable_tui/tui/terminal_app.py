@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import selectors
+from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -17,6 +19,7 @@ from typing import Literal
 from rich.color import Color as RichColor
 from rich.segment import Segment
 from rich.style import Style
+from textual._xterm_parser import XTermParser
 from textual.app import App
 from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
@@ -24,9 +27,13 @@ from textual.filter import LineFilter, Monochrome
 from textual.worker import WorkerFailed
 
 from pi_durable_tui.errors import InternalError, PidurableError
+from pi_durable_tui.tui.foreign.paste import PasteParser
 from pi_durable_tui.tui.safe_text import CONTROL_MARK
 
 LEAVE_WITHIN_S = 5.0
+_READ_BYTES = 65_536
+_QUIET_S = 0.1
+_HELD_S = 0.01  # Escape alone is a key
 _OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
 _SETS_OFF = 60  # how far the brightness of a background (0 to 255) lies from the screen's when it is meant to be seen
 
@@ -110,6 +117,22 @@ class ToldDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         self._tell("on")
         super().start_application_mode()
+
+    def run_input_thread(self) -> None:
+        """Read until the app lets go of the terminal."""
+        parser, decode = PasteParser(XTermParser(self._debug)), getincrementaldecoder("utf-8")("replace").decode
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                came = selector.select(_HELD_S if parser.is_holding else _QUIET_S)
+                if came:
+                    data = os.read(self.fileno, _READ_BYTES)
+                    if not data:  # the terminal is gone
+                        return
+                    for event in parser.feed(decode(data)):
+                        self.process_message(event)
+                for event in parser.tick(is_quiet=not came):
+                    self.process_message(event)
 
     def resume_application_mode(self) -> None:
         super().resume_application_mode()
