@@ -45,6 +45,8 @@ def ask(process: subprocess.Popen[str]) -> str:
 
 def kill(process: subprocess.Popen[str]) -> list[str]:
     """The child is dead by SIGKILL; what it had said before and nobody had read."""
+    assert process.stdout is not None
     process.kill()
-    rest, _ = process.communicate()
+    rest = process.stdout.read()  # not `communicate`, which passes over what `readline` had read ahead
+    process.wait()
     return rest.splitlines()

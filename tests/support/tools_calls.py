@@ -71,6 +71,7 @@ class Workplace:
             if isinstance(prepared, ToolResult):
                 return prepared
             context = self.context(prepared, context.call_id)
+        assert tool.execute is not None
         result = await tool.execute(converted, context)
         for definition, step in result.documents:
             self.documents[definition.kind] = step(self.documents.get(definition.kind, {}))
@@ -87,6 +88,7 @@ class Workplace:
     async def execute(self, name: str, prepared: Any, **arguments: Any) -> ToolResult:
         """Execute a call whose intent was stored."""
         tool = self.tools[name]
+        assert tool.execute is not None
         return await tool.execute(msgspec.convert(arguments, tool.arguments), self.context(prepared))
 
     async def reconcile(self, name: str, prepared: Any, *, call_id: str = "call1", **arguments: Any) -> Reconciled:

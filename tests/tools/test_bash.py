@@ -88,6 +88,7 @@ async def test_the_facts_are_stored_before_anything_runs(work: Workplace):
         work.started.append(facts)
 
     object.__setattr__(context, "started", started)
+    assert tool.execute is not None
     result = await tool.execute(tool.arguments(command="touch ran; echo $$"), context)
     assert seen == [True, False]
     assert text_of(result) == str(work.started[0]["pid"])
@@ -102,6 +103,7 @@ async def test_a_command_whose_facts_cannot_be_stored_never_runs(work: Workplace
         raise RuntimeError("the store is full")
 
     object.__setattr__(context, "started", started)
+    assert tool.execute is not None
     with pytest.raises(RuntimeError, match="the store is full"):
         await tool.execute(tool.arguments(command="touch ran"), context)
     assert names_in(work.folder) == []
