@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.records.submission import Done
-from tests.support.coding_desk import calling, saying, is_green, work_on
+from tests.support.coding_desk import calling, is_green, saying, work_on
 from tests.support.model_server import reason
 from tests.support.wire_forms import FormName
 

@@ -81,7 +81,7 @@ def test_an_id_goes_back_as_it_is_to_where_it_came_from_unless_the_provider_chec
 
 @pytest.mark.rule("CASE-B7")
 def test_a_result_bears_the_id_of_its_call() -> None:
-    sent = openai_messages([user("q"), *calls("a.b", "a|b", model="x/y")], model=CLAUDE)
+    sent: list[Any] = list(openai_messages([user("q"), *calls("a.b", "a|b", model="x/y")], model=CLAUDE))
 
     ids = [call["id"] for call in sent[1]["tool_calls"]]
     assert ids == [message["tool_call_id"] for message in sent[2:]]
@@ -120,7 +120,7 @@ def test_marks_for_the_cache_stand_where_the_provider_finds_what_it_kept(model: 
 
 def test_a_message_of_several_parts_is_marked_at_its_end() -> None:
     picture = Image(mime_type="image/png", data="AAAA")
-    sent = openai_messages([UserMessage(content=(Text(text="see"), picture))], model=CLAUDE)
+    sent: list[Any] = list(openai_messages([UserMessage(content=(Text(text="see"), picture))], model=CLAUDE))
 
     assert [part.get("cache_control") for part in sent[0]["content"]] == [None, MARK]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import json
 import logging
 import sys
@@ -598,6 +599,14 @@ def test_a_gateway_may_outlive_a_loop_and_serves_the_next_one() -> None:
             return events
 
     assert [asyncio.run(once()), asyncio.run(once())] == [[TextDelta("a"), Finished("stop")]] * 2
+
+
+@pytest.mark.usefixtures("library")
+def test_the_collector_of_garbage_works_again_after_the_loading_but_not_on_the_library() -> None:
+    """A full collection over all of it stops every thread for half a second."""
+    assert gc.isenabled()
+    assert sys.getswitchinterval() == pytest.approx(0.005)
+    assert gc.get_freeze_count() > 100_000
 
 
 @pytest.mark.rule("SA-7")

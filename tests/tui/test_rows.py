@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from pi_durable_tui.harness.live import Failure, Generation, RetryWait
-from pi_durable_tui.records.entry import COMPACTION, Entry, StoredEntry
+from pi_durable_tui.records.entry import COMPACTION, THOUGHTS_REFUSED, Entry, StoredEntry
 from pi_durable_tui.records.messages import Problem, Text, ToolCall, UserMessage
 from pi_durable_tui.records.submission import Placed, Submission, Unanswered
 from pi_durable_tui.tui.draw.paint import Painter
@@ -262,3 +262,12 @@ def test_an_input_that_was_stopped_before_anything_came_of_it_says_so() -> None:
     one = Submission(id=1, conversation_id=1, mode="followUp", content=(Text(text="go"),), digest="", at_ms=0, state=stopped)
     assert rows_of(Projection(), view(user(1, "go"), submissions=(one,)))[-1] == MarkRow(key="stopped", tone="warn", text="Stopped")
     assert rows_of(Projection(), view(user(1, "go"), answer(2, "half", stop="aborted"), submissions=(one,)))[-1].key == "entry-2-end"
+
+
+@pytest.mark.rule("CASE-B9")
+def test_that_earlier_thinking_was_refused_and_left_out_is_told_where_it_happened():
+    entry = Entry(id=3, conversation_id=1, kind=THOUGHTS_REFUSED, at_ms=START_MS, data={"message": f"blocks cannot be modified {ATTACK}"})
+    rows = rows_of(Projection(), view(entries=(user(1, "x"), StoredEntry(seq=2, entry=entry))))
+    assert rows[1:] == [
+        MarkRow(key="entry-3", tone="warn", text=f"The provider refused earlier thinking: asked again without it (blocks cannot be modified {HARMLESS})")
+    ]
