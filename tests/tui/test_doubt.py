@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from textual import events
 
 from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
 from pi_durable_tui.records.codec import to_json
@@ -83,6 +84,18 @@ async def test_typing_goes_into_the_composer_and_escape_closes_the_card() -> Non
         await rig.press("escape")
         assert "What became" not in rig.text()
         assert [call for call in rig.asked if call[0] != "abort"] == []
+
+
+@pytest.mark.rule("TU-9", "TU-10")
+async def test_digits_in_a_burst_of_typing_are_text_and_no_answers() -> None:
+    first = replace(view(user(1, "go"), seq=5), tasks=(task(71, "bash make all"),))
+    async with running(first) as rig:
+        await answerable(rig)
+        for key in ("h", "1", "2"):  # all of it arrives before the focus has moved
+            rig.pilot.app.post_message(events.Key(key, key))
+        await rig.settle()
+        assert rig.chat.prompt.text == "h12"
+        assert rig.asked == []
 
 
 @pytest.mark.rule("TU-9")

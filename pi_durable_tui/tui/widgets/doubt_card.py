@@ -43,6 +43,7 @@ class DoubtCard(Widget, can_focus=True):
         self._answered: set[int] = set()
         self._waits = False
         self._shown_ms = 0.0
+        self._is_typing = False  # a burst of keys arrives before the focus has moved: its digits are text, not answers
         self.display = False
 
     def equip(self, settle: Settle, resume: Callable[[], None], *, waits: bool) -> None:
@@ -94,14 +95,21 @@ class DoubtCard(Widget, can_focus=True):
         self._done()
         return True
 
+    def on_focus(self) -> None:
+        """Keys are answers again."""
+        self._is_typing = False
+
     def on_key(self, event: events.Key) -> None:
-        """Answers; a key that is none goes where typing goes."""
+        """Answers; a key that is none goes where typing goes, and so does all that follows it."""
+        if self._is_typing:
+            return
         found: Answer | None = next((answer for key, answer, _ in _ANSWERS if key == event.key), None)
         if event.key == "enter":
             self.answer("interrupted")
         elif found is not None and self._open:
             self.answer(found)
         else:
+            self._is_typing = event.is_printable
             return
         event.stop()
 
