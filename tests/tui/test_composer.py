@@ -261,3 +261,21 @@ async def test_ctrl_q_queues_where_the_terminal_keeps_alt_enter() -> None:
     async with running(view(streaming=[])) as rig:
         await rig.press(*"later", "ctrl+q")
         assert rig.asked == [("submit", "later", "followUp")]
+
+
+@pytest.mark.rule("TU-10", "TU-12")
+async def test_what_is_typed_after_an_early_enter_is_not_glued_to_what_was_sent() -> None:
+    rig = Rig(view())
+    try:
+        async with rig.app.run_test(size=(100, 30)) as pilot:
+            rig.pilot = pilot
+            rig.chat.prompt.put("early")
+            rig.chat.prompt.send("steer")
+            rig.chat.prompt.put("typed later")
+            await rig.settle()
+            ((_, content, _),) = rig.asked
+            assert "".join(part.text for part in content) == "early"
+            assert rig.chat.prompt.text == "typed later"
+            assert [call[1] for call in rig.conversation.asked if call[0] == "save_draft"][-1] == "typed later"
+    finally:
+        rig.thread.close()

@@ -23,7 +23,7 @@ class Outbox:
     def __init__(self, app: PidurableApp, first_prompt: str) -> None:
         self._app = app
         self._first_prompt = first_prompt
-        self._is_send_held = False
+        self._held: list[tuple[str, SendMode]] = []  # sent before a conversation was there
 
     def greet(self, view: ConversationView) -> None:
         """The stored draft comes back, ahead of what was typed while opening; what was sent meanwhile goes out."""
@@ -35,16 +35,20 @@ class Outbox:
         first_prompt, self._first_prompt = self._first_prompt, ""
         if first_prompt:
             self.send(first_prompt, "steer")
-        if self._is_send_held:
-            self._is_send_held = False
-            prompt.send("steer")
+        held, self._held = self._held, []
+        for text, mode in held:
+            self.send(text, mode)
+        if held and prompt.text and self._app.bridge is not None:  # typed after them: sending has emptied the stored draft
+            self._app.bridge.save_draft(prompt.full_text, len(prompt.full_text))
 
     def send(self, text: str, mode: SendMode) -> None:
         """Hand a message in; what cannot be stored comes back."""
         app = self._app
-        if app.problem is not None or app.bridge is None or app.view is None:
+        if app.problem is not None:
             app.chat.prompt.put_back([text])
-            self._is_send_held = app.problem is None
+            return
+        if app.bridge is None or app.view is None:
+            self._held.append((text, mode))
             return
         app.chat.transcript.go_to_end()
         if text.startswith("!"):
