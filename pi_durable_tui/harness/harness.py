@@ -6,12 +6,13 @@ restart (rule SE-7), so that a close and a kill can be told apart afterwards.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Self
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
-from pi_durable_tui.errors import BadRequest, NotFound, ReadOnlySession, SessionFailed
+from pi_durable_tui.errors import BadRequest, NotFound, ReadOnlySession, SessionFailed, StorageRejected
 from pi_durable_tui.harness import chats as chatting
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
@@ -254,7 +255,8 @@ class Harness:
     async def close(self) -> None:
         """Stop the handlers, hand running tasks back as pending without counting a restart, and close the store (rule SE-7).
 
-        May be called again. Tasks that could not be handed back, because the session failed, count as cut off at the next opening.
+        May be called again. Tasks that could not be handed back, because the session failed or the disk is full, count as cut off at the
+        next opening.
         """
         if self._is_closed:
             return
@@ -262,7 +264,8 @@ class Harness:
         await self._scheduler.stop()
         try:
             if self.session.failed is None and not self.session.read_only:
-                await self.session.commit(self._hand_back)
+                with contextlib.suppress(StorageRejected):
+                    await self.session.commit(self._hand_back, priority="outcome")
         finally:
             await self._services.models.close()
             await self.session.close()
