@@ -24,7 +24,7 @@ FILE_DOORS = (
     "pi_durable_tui/cli/screen/editor.py",
 )
 FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
-MAY_WAIT_FOR_THE_WORLD = ("tests/support/", "tests/journeys/", "tests/crash/", "tests/tools/", "tests/ci.py")
+MAY_WAIT_FOR_THE_WORLD = ("tests/support/", "tests/journeys/", "tests/crash/", "tests/tools/", "tests/bench/", "tests/ci.py")
 
 
 def calls(path: Path) -> list[ast.Call]:
