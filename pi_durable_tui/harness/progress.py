@@ -6,6 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from pi_durable_tui.clock import Clock
+from pi_durable_tui.errors import StorageRejected
+
+REFUSED_AGAIN_MS = 500
 
 
 class Pace:
@@ -13,6 +16,9 @@ class Pace:
 
     One call is under way at a time, and the last change is never left behind: it is stored by the next call, also when no more
     changes come. After `stop` no call follows, and what a call had handed to the session's line comes before anything handed in later.
+
+    A store that is refused, as on a full disk, is tried again later with what is newest then: nothing was shown of it, and the end of
+    the work, for which room is kept, holds all of it (rule TO-9).
 
     Args:
         store: Stores the state as it is when called.
@@ -65,7 +71,11 @@ class Pace:
             await self._sleep(due_ms - self._clock.monotonic_ms())
             self._is_changed.clear()
             last_ms = self._clock.monotonic_ms()
-            await self._store()
+            try:
+                await self._store()
+            except StorageRejected:
+                self._is_changed.set()
+                await self._sleep(REFUSED_AGAIN_MS)
 
     async def _sleep(self, duration_ms: float) -> None:
         if duration_ms > 0:

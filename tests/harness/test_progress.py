@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.errors import StorageRejected
 from pi_durable_tui.harness.progress import Pace
 from tests.support.event_loop import settle
 
@@ -226,3 +227,19 @@ async def test_at_any_rhythm_stores_keep_their_distance_and_lag_by_the_interval_
     assert bench.stored[-1][1] == bench.value
     for changed_ms, value in changes:
         assert min(at_ms for at_ms, stored in bench.stored if stored >= value) - changed_ms <= 100
+
+
+@pytest.mark.rule("GE-2", "TO-4", "PR-17")
+async def test_a_store_that_is_refused_is_tried_again_later_with_what_is_newest_then():
+    bench = Bench(failure=StorageRejected("There is no space.", reason="no_space"))
+    began_ms = bench.clock.monotonic_ms()
+    for _ in range(7):
+        await bench.change()
+        await bench.after(100)
+    bench.failure = None
+    await bench.after(1_000)
+    assert [(at_ms - began_ms <= 1_300, value) for at_ms, value in bench.stored] == [(True, 7)]
+    await bench.change()
+    await bench.after(100)
+    assert [value for _, value in bench.stored] == [7, 8]
+    await bench.pace.stop()
