@@ -38,8 +38,6 @@ class Outbox:
         held, self._held = self._held, []
         for text, mode in held:
             self.send(text, mode)
-        if held and prompt.text and self._app.bridge is not None:  # typed after them: sending has emptied the stored draft
-            self._app.bridge.save_draft(prompt.full_text, len(prompt.full_text))
 
     def send(self, text: str, mode: SendMode) -> None:
         """Hand a message in; what cannot be stored comes back."""
@@ -58,8 +56,11 @@ class Outbox:
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
         content = await self._app.project.prepared(text)
+        prompt = self._app.chat.prompt
         if content is None or not await bridge.submit(content, mode=mode):
-            self._app.chat.prompt.put_back([text])
+            prompt.put_back([text])
+        elif prompt.text:  # typed meanwhile: sending has emptied the stored draft
+            bridge.save_draft(prompt.full_text, len(prompt.full_text))
 
     async def _run(self, bridge: Bridge, text: str) -> None:
         """`!cmd` runs and shows the model, `!!cmd` does not."""
