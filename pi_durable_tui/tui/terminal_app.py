@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import selectors
+import signal
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -126,13 +127,27 @@ class ToldDriver(LinuxDriver):
             while not self.exit_event.is_set():
                 came = selector.select(_HELD_S if parser.is_holding else _QUIET_S)
                 if came:
-                    data = os.read(self.fileno, _READ_BYTES)
-                    if not data:  # the terminal is gone
+                    data = self._read()
+                    if not data:
+                        self._give_up()
                         return
                     for event in parser.feed(decode(data)):
                         self.process_message(event)
                 for event in parser.tick(is_quiet=not came):
                     self.process_message(event)
+
+    def _read(self) -> bytes:
+        """What came; b"" when the terminal is gone."""
+        try:
+            return os.read(self.fileno, _READ_BYTES)
+        except OSError:
+            return b""
+
+    def _give_up(self) -> None:
+        """The terminal is gone without a signal: an app that nobody can reach must not stay (CASE-H4)."""
+        app = self._app
+        if isinstance(app, TerminalApp):
+            app.leave_on_signal(128 + signal.SIGHUP)
 
     def resume_application_mode(self) -> None:
         super().resume_application_mode()

@@ -16,6 +16,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.bench.hands import Hands
 from tests.journeys.conftest import Begin
 from tests.support.broken_app import WORDS
 from tests.support.journey_desk import says, wait_until
@@ -90,8 +91,18 @@ def test_a_bug_ends_with_a_failure_and_says_so_on_the_main_screen(begin: Begin, 
         assert terminal.wait_end() == 70
         assert is_restored(terminal)
         assert terminal.sees(f"ValueError: {WORDS}")
-        assert (b"Traceback (most recent call last)" in terminal.raw) == debug
+        assert (b"Traceback (most recent call last)" in terminal.raw) == debug, terminal.raw[-4_000:]
         assert not terminal.sees("locals")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CL-7", "CASE-H4")
+def test_a_terminal_that_goes_away_without_a_signal_ends_the_program_too(begin: Begin) -> None:
+    journey = begin()
+    hands = Hands.start((sys.executable, "-P", "-m", "pi_durable_tui.cli.main"), cwd=journey.work, environ=journey.environ)
+    hands.wait_for(b"sk for")
+    os.close(hands.master)  # it is no controlling terminal: nobody sends SIGHUP
+    assert hands.process.wait(20) != 0
 
 
 @pytest.mark.slow
