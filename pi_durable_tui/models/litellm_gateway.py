@@ -25,7 +25,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -253,7 +253,7 @@ def _in_thread() -> asyncio.Future[Library]:
 
 
 @contextlib.contextmanager
-def _gently() -> Iterator[None]:
+def _gently() -> Generator[None]:
     """The thread of the screen gets its turn soon, and no collection of garbage goes through the 400,000 objects that come, now or ever."""
     interval_s = sys.getswitchinterval()
     was_collecting = gc.isenabled()
