@@ -35,6 +35,7 @@ class Session:
         self._storage = storage
         self._clock = clock
         self._hide = hide
+        self._newest_at_ms = metadata.last_at_ms or 0
         self._next_id = metadata.next_id
         self._next_seq = metadata.next_seq
         self._line = Line()
@@ -66,6 +67,11 @@ class Session:
     def next_seq(self) -> int:
         """The number of the next commit that writes something."""
         return self._next_seq
+
+    @property
+    def newest_at_ms(self) -> int:
+        """When the newest commit from before this opening was made, by the wall clock of then; 0 when there is none."""
+        return self._newest_at_ms
 
     @property
     def failed(self) -> SessionFailed | None:

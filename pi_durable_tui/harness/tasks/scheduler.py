@@ -38,6 +38,8 @@ class Scheduler:
         self._pump: asyncio.Task[None] | None = None
         self._timer: asyncio.Task[None] | None = None
         self._is_stopping = False
+        self._began_ms = max(services.clock.now_ms(), services.session.newest_at_ms)
+        self._began_monotonic_ms = services.clock.monotonic_ms()
 
     def start(self) -> None:
         """Begin to run tasks; without effect when already started (rule TK-13)."""
@@ -62,7 +64,7 @@ class Scheduler:
             conversation_owners=self._table.conversation_owners,
             invoked=self._invocations.task_ids,
             fits=self._fits,
-            now_ms=self._services.clock.now_ms(),
+            now_ms=self._now_ms(),
             restart_limit=self._services.settings.restart_limit,
         )
 
@@ -97,9 +99,17 @@ class Scheduler:
             self._timer = asyncio.create_task(self._wake_at(wake_at_ms), name="scheduler timer")
 
     async def _wake_at(self, wake_at_ms: int) -> None:
-        while (gap_ms := wake_at_ms - self._services.clock.now_ms()) > 0:
+        while (gap_ms := wake_at_ms - self._now_ms()) > 0:
             await self._services.clock.sleep_ms(min(gap_ms, LONGEST_SLEEP_MS))
         self._dirty.set()
+
+    def _now_ms(self) -> int:
+        """The time that sleepers are measured by: the wall clock, but never behind what has passed since the newest commit of before.
+
+        A wall clock that is set back, or stands still, prolongs no wait; one that is set forward, or a machine that slept, ends it (rule PR-18).
+        """
+        passed_ms = self._services.clock.monotonic_ms() - self._began_monotonic_ms
+        return max(self._services.clock.now_ms(), int(self._began_ms + passed_ms))
 
     async def _carry_out(self, action: Action) -> None:
         try:
@@ -116,7 +126,7 @@ class Scheduler:
                     await close_task(self._services, self._table, Ending(why="aborted"), lambda: self._still(action))
         except StorageRejected as refused:
             report(self._services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(action.task_id))
-            self._arm(self._services.clock.now_ms() + REFUSED_AGAIN_MS)
+            self._arm(self._now_ms() + REFUSED_AGAIN_MS)
 
     def _still(self, action: Action) -> Task | None:
         """The task, if the action is still the one to take now that we are on the line."""
