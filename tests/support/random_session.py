@@ -99,9 +99,7 @@ class RandomSession:
 
     async def _act(self, act: str) -> None:
         self.happened[f"act: {act}"] += 1
-        chat = await self._do(self._chat())
-        if chat is None:
-            return
+        chat = await self._again(self._random.choice(self._chats[-3:]))
         match act:
             case "ask":
                 await self._do(chat.submit(f"task {self._random.randrange(1_000)}"))
@@ -139,13 +137,17 @@ class RandomSession:
             case _:
                 await self._pass_time(300)
 
-    async def _chat(self) -> Conversation:
-        return await self._again(self._random.choice(self._chats[-3:]))
-
     async def _again(self, chat_id: int) -> Conversation:
-        """The chat of this life, which may be a new one."""
-        assert self._harness is not None  # a session is always open between acts
-        return await self._harness.conversation(chat_id)
+        """The chat of this life, which is a new one when the last has ended meanwhile."""
+        while True:
+            if self._is_dead:
+                await self._kill()
+            assert self._harness is not None  # there is a life
+            found = asyncio.ensure_future(self._harness.conversation(chat_id))
+            await self._spin(found.done)
+            if found.done():
+                return found.result()
+            _DEAD.append(found)
 
     async def _fork(self, chat: Conversation) -> None:
         entries = await self._do(chat.entries(limit=30))
