@@ -9,9 +9,10 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
 import msgspec
 
-from pi_durable_tui.errors import InternalError, StoreCorrupt
+from pi_durable_tui.errors import StoreCorrupt
 from pi_durable_tui.records.conversation import ForkPoint
 from pi_durable_tui.records.document import Address, Revisions, Scope, StoredDocument
 from pi_durable_tui.records.entry import StoredEntry
@@ -228,9 +229,9 @@ def _id_of(row: Row) -> int:
 
 
 def _number(found: Column) -> int:
-    """A column that the schema declares INTEGER NOT NULL."""
+    """A column that the schema declares INTEGER NOT NULL; anything else in it is damage that SQLite has not noticed."""
     if not isinstance(found, int):
-        raise InternalError(f"an integer column gave {type(found).__name__}")
+        raise apsw.CorruptError(f"a column of whole numbers holds {type(found).__name__}")
     return found
 
 
