@@ -47,6 +47,9 @@ T = TypeVar("T")
 QUEUED_CHUNKS = 64
 """How far the network may run ahead of the consumer before it has to wait."""
 
+USUAL_SWITCH_S = 0.005
+"""What the interpreter does by itself."""
+
 SWITCH_S = 0.0005
 """How long the loading thread may keep the interpreter from others while they wait for it; ten times less than usual."""
 
@@ -255,7 +258,7 @@ def _in_thread() -> asyncio.Future[Library]:
 @contextlib.contextmanager
 def _gently() -> Generator[None]:
     """The thread of the screen gets its turn soon, and no collection of garbage goes through the 400,000 objects that come, now or ever."""
-    interval_s = sys.getswitchinterval()
+    interval_s = max(sys.getswitchinterval(), USUAL_SWITCH_S)  # another load may be under way, and may end first
     was_collecting = gc.isenabled()
     gc.disable()
     sys.setswitchinterval(SWITCH_S)
