@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pi_durable_tui.clock import ManualClock
-from pi_durable_tui.errors import StorageRejected
+from pi_durable_tui.errors import NotFound, StorageRejected
 from pi_durable_tui.storage.dump import Dump
 from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
 from tests.support.storage_histories import History
@@ -152,3 +152,22 @@ async def test_a_log_whose_torn_header_names_no_log_is_as_good_as_none_for_the_n
     assert await storage.export() == whole
     assert await storage.commit(batch(4, entries=[entry(3)])) == 2
     await storage.close()
+
+
+@pytest.mark.rule("PR-4", "ST-1")
+@pytest.mark.parametrize("size", [512, 3072, 4096])
+async def test_a_store_whose_first_page_was_torn_while_it_was_made_is_made_again(tmp_path: Path, size: int):
+    """Found at seed 80414721: nothing had been acknowledged, and the file was called damaged for ever."""
+    path = tmp_path / STORE
+    path.write_bytes(bytes(size))
+    header = bytes.fromhex("d9d505f920a163d7") + bytes(4) + b"nonc" + bytes(4) + (512).to_bytes(4, "big") + (4096).to_bytes(4, "big")
+    path.with_name(f"{STORE}-journal").write_bytes(header.ljust(512, b"\0"))
+    before = contents(tmp_path)
+    with pytest.raises(NotFound):
+        await open_sqlite(path, clock=ManualClock(), inline=True, read_only=True)
+    assert contents(tmp_path) == before
+    storage = await open_sqlite(path, clock=ManualClock(), inline=True)
+    assert await storage.commit(first_chat()) == 1
+    await storage.verify()
+    await storage.close()
+    assert sorted(item.name for item in tmp_path.iterdir()) == [STORE, f"{STORE}.lock", f"{STORE}.reserve"]

@@ -29,6 +29,7 @@ Synchronous: TypeAlias = Literal["full", "normal"]
 ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
 
 WAL_HEADER_BYTES = 32
+JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 WAL_MAGICS = frozenset({bytes.fromhex("377f0682"), bytes.fromhex("377f0683")})
 
 SELECT_METADATA = "SELECT next_id, next_seq, schema_version, last_at_ms, hash FROM durable_metadata WHERE singleton = 1"
@@ -103,7 +104,7 @@ def inspect(path: Path, files: FileOps, *, vfs: str | None = None) -> bool:
     Raises:
         StoreCorrupt, SchemaTooNew, EnvironmentFailure: It was not touched.
     """
-    if not files.size_bytes(path):
+    if not files.size_bytes(path) or was_being_made(path, files):
         return False
     with reading(path):
         sql = open_for_reading(path, read_mode(path, files), vfs=vfs)
@@ -111,6 +112,12 @@ def inspect(path: Path, files: FileOps, *, vfs: str | None = None) -> bool:
             return check_schema(sql, path)
         finally:
             sql.close()
+
+
+def was_being_made(path: Path, files: FileOps) -> bool:
+    """True when a power cut may have left half of the first page: the journal of an empty file lies beside it, and whoever writes goes back to that."""
+    head = files.start(_beside(path, "-journal"), len(JOURNAL_MAGIC) + 12)
+    return head.startswith(JOURNAL_MAGIC) and head[16:20] == bytes(4)  # how many pages there were before
 
 
 def check_schema(sql: Sql, path: Path) -> bool:

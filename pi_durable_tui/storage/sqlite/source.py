@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 from pi_durable_tui.errors import EnvironmentFailure, NotFound, StoreCorrupt
 from pi_durable_tui.storage.files import FileOps
-from pi_durable_tui.storage.sqlite.connection import check_schema, open_for_reading, read_mode, reading
+from pi_durable_tui.storage.sqlite.connection import check_schema, open_for_reading, read_mode, reading, was_being_made
 from pi_durable_tui.storage.sqlite.reads import Reads
 from pi_durable_tui.storage.sqlite.sql import Sql
 
@@ -105,7 +105,7 @@ class Follower:
                 f"The session {self._path} was not closed, and its -shm file is missing. Reading it would have to write one. Nothing was changed.",
                 hint="Open it for writing once, or put the missing file back; an empty one will do.",
             )
-        if not self._files.size_bytes(self._path):
+        if not self._files.size_bytes(self._path) or was_being_made(self._path, self._files):
             raise NotFound("session", where=str(self._path))
         sql = open_for_reading(self._path, mode, vfs=self._vfs)
         try:
