@@ -183,7 +183,10 @@ class StoreCorrupt(PidurableError):
     exit_code = 6
 
     def __init__(self, path: str, *, where: str, what: str) -> None:
-        super().__init__(f"The session {path} is damaged: {where}: {what}. The file was not touched.", hint="pidurable log shows what is still readable.")
+        super().__init__(
+            f"The session {path} is damaged: {where}: {what}. The file was not touched.",
+            hint="pidurable doctor says how far the damage goes; keep a copy of the file, or go back to a backup.",
+        )
 
 
 class InternalError(PidurableError):
