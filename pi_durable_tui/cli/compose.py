@@ -134,7 +134,7 @@ async def open_harness(
         entropy=setup.entropy,
         extensions=[*keeping, *extensions],
         settings=setup.settings.harness(),
-        approver=approver(own_folders(setup)),
+        approver=approver(own_folders(setup), home=home_folder(setup)),
         hide=hiding(loaded_keys(setup.environ)),
     )
 
@@ -168,6 +168,12 @@ def own_folders(setup: Setup) -> tuple[str, ...]:
     """Where this program keeps settings and sessions, links resolved: the agent is asked about before it changes anything there (rule SA-12)."""
     roots = paths.folders(setup.environ)
     return tuple(os.path.realpath(folder) for folder in (roots.data, roots.config))
+
+
+def home_folder(setup: Setup) -> str | None:
+    """The person's home, links resolved; None where there is none."""
+    home = setup.environ.get("HOME", "")
+    return os.path.realpath(home) if os.path.isabs(home) else None  # noqa: PTH117 - a name of odd bytes is a text here
 
 
 def stored_directory(setup: Setup) -> str:

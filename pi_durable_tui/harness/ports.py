@@ -13,10 +13,9 @@ from typing import Any, Literal, Protocol, TypeAlias
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Content, Message, StopReason, Usage
+from pi_durable_tui.records.modes import ThinkingLevel
 
 # ---------------------------------------------------------------------------------------------------------------- models
-
-ThinkingLevel: TypeAlias = Literal["off", "low", "medium", "high"]
 
 FailureReason: TypeAlias = Literal[
     "rate_limit",
@@ -291,12 +290,14 @@ class Effects:
         directory: Where the call would act, links resolved.
         command: The shell command it would run; None: none.
         paths: The files it would change, absolute, links resolved.
+        reads: The files, and the folders with all that is below them, whose content it would show to the model; absolute, links resolved.
     """
 
     root: str
     directory: str
     command: str | None = None
     paths: tuple[str, ...] = ()
+    reads: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """PURE. The approver: mode, standing permissions, paths and commands put together (rules TU-19, SA-12, SA-13).
 
 In this order: the mode `plan` denies everything but reading; a prohibition denies, and a wish to be asked asks, in every other mode;
-the mode `all` allows the rest, sensitive files included; then sensitive files ask; then permissions and the mode allow.
+the mode `all` allows the rest, sensitive files included; then sensitive and secret files ask; then permissions and the mode allow.
 """
 
 from __future__ import annotations
@@ -11,13 +11,18 @@ from collections.abc import Sequence
 from pi_durable_tui.harness.ports import Effects
 from pi_durable_tui.harness.tool.approval import ApprovalRequest, Approver, Rule, Verdict, by_mode
 from pi_durable_tui.permissions import commands
-from pi_durable_tui.permissions.paths import is_inside, sensitive
+from pi_durable_tui.permissions.paths import is_inside, secret, sensitive
 
 ALLOW = Verdict(decision="allow")
 
 
-def approver(own: Sequence[str] = ()) -> Approver:
-    """The approver of a program whose own folders are `own` (absolute, links resolved)."""
+def approver(own: Sequence[str] = (), *, home: str | None = None) -> Approver:
+    """The approver of a program.
+
+    Args:
+        own: Its own folders, absolute, links resolved.
+        home: The person's home, likewise: who searches all of it searches their keys, too. None: there is none.
+    """
     folders = tuple(own)
 
     def approve(request: ApprovalRequest) -> Verdict:
@@ -27,8 +32,10 @@ def approver(own: Sequence[str] = ()) -> Approver:
         said = _standing(request)
         if said is not None:
             return said
-        if request.access == "read" or request.agent.approval == "all":
+        if request.agent.approval == "all":
             return ALLOW
+        if request.access == "read":
+            return _reading(request, effects.reads if effects is not None else (), home)
         if effects is not None and effects.command is not None:
             return _command(effects.command, effects, request.rules)
         if effects is not None and effects.paths:
@@ -65,6 +72,18 @@ def _command(command: str, effects: Effects, rules: Sequence[Rule]) -> Verdict:
     if verdict.decision == "allow" and not is_inside(effects.directory, effects.root):
         return Verdict(decision="ask", reason=f"It would run outside of the working directory, in {effects.directory}.")
     return verdict
+
+
+def _reading(request: ApprovalRequest, paths: Sequence[str], home: str | None) -> Verdict:
+    """Reading is free, but for what holds keys and logins; who works in a folder above those can permit the tool that goes through it."""
+    whole = Rule(kind="tool", text=request.tool)
+    for path in paths:
+        why = secret(path)
+        if why is not None:
+            return Verdict(decision="ask", reason=f"Reading {path} is always asked about: {why}.")
+        if home is not None and is_inside(home, path) and whole not in request.rules:
+            return Verdict(decision="ask", reason=f"Your keys and logins are below {path}.", rule=whole)
+    return ALLOW
 
 
 def _paths(request: ApprovalRequest, effects: Effects, own: Sequence[str]) -> Verdict:

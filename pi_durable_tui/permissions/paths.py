@@ -1,4 +1,4 @@
-"""PURE. Which files are never changed without asking, whatever the rules say, unless the mode is `all` (rule SA-12)."""
+"""PURE. Which files are never changed, and which never read, without asking, whatever the rules say, unless the mode is `all` (rule SA-12)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ _CI_FOLDERS = frozenset({".circleci", ".buildkite", ".husky", ".woodpecker", ".t
 _AGENT_FILES = words_of("agents.md agents.override.md claude.md claude.local.md gemini.md skill.md .cursorrules .windsurfrules .clinerules .mcp.json")
 _AGENT_FOLDERS = words_of(".pidurable .agents .claude .codex .cursor .gemini .continue .aider .windsurf .opencode .pi")
 _TASK_FOLDERS = frozenset({".vscode", ".devcontainer", ".idea"})
+_SECRET_FOLDERS = words_of(".ssh .gnupg .aws .azure .kube .docker .password-store .mozilla .terraform.d")
+_SECRET_BELOW_CONFIG = words_of("gcloud gh op hub rclone google-chrome chromium")
+_SECRET_FILES = words_of(
+    ".netrc _netrc .pgpass .my.cnf .git-credentials .npmrc .pypirc .s3cfg .boto .vault-token .bash_history .zsh_history .python_history "
+    ".psql_history .node_repl_history .mysql_history fish_history shadow gshadow"
+)
+_SECRET_OF_A_PROCESS = frozenset({"environ", "mem", "auxv"})
 
 
 def sensitive(path: str, own: Sequence[str]) -> str | None:
@@ -42,6 +49,23 @@ def sensitive(path: str, own: Sequence[str]) -> str | None:
         return "agents take it as their instructions"
     if not _TASK_FOLDERS.isdisjoint(folders):
         return "editors run what it says"
+    return None
+
+
+def secret(path: str) -> str | None:
+    """Why the content of a file or folder is secret, in words for people; None when it is not known to be.
+
+    Args:
+        path: Absolute, links resolved.
+    """
+    parts = [part.lower() for part in path.split("/") if part]
+    below_config = {child for parent, child in itertools.pairwise(parts) if parent in {".config", "keyrings"}}
+    if not _SECRET_FOLDERS.isdisjoint(parts) or not _SECRET_BELOW_CONFIG.isdisjoint(below_config) or "keyrings" in parts:
+        return "keys and logins are kept there"
+    if parts and parts[-1] in _SECRET_FILES:
+        return "it is where logins are kept, or what was typed"
+    if len(parts) > 1 and parts[0] == "proc" and parts[-1] in _SECRET_OF_A_PROCESS:
+        return "it shows what a process holds, keys among it"
     return None
 
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure, InternalError
-from pi_durable_tui.harness.ports import ToolContext
+from pi_durable_tui.harness.ports import Effects, ToolContext
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.keys import HidingStream
 from pi_durable_tui.tools import files, process, variables
@@ -104,6 +104,13 @@ class LocalEnvironment:
         if path == "~" or path.startswith("~/"):
             path = self._variables.get("HOME", "~") + path[1:]
         return str(Path(self.directory()) / path)
+
+    def reading(self, path: str) -> Effects:
+        """What showing the content of `path`, or of what is below it, touches, links resolved (rule SA-12). A path that cannot be used touches nothing."""
+        reads: tuple[str, ...] = ()
+        with contextlib.suppress(EnvironmentFailure, ValueError):
+            reads = (os.path.realpath(self.resolve(path)),)
+        return Effects(root=os.path.realpath(self.cwd), directory=os.path.realpath(self.directory()), reads=reads)
 
     # ------------------------------------------------------------------------------------------------------------- files
 

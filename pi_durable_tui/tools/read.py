@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Diagnostic, Effects, Tool, ToolContext, ToolResult
 from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import cut_note, failed, note, succeeded, title
@@ -40,12 +40,18 @@ def read_tool() -> Tool:
         title=_title,
         access="read",
         replay="safe",
+        effects=_effects,
     )
 
 
 def _title(arguments: ReadArguments) -> str:
     lines = f" from line {arguments.offset}" if arguments.offset > 1 else ""
     return title("read", arguments.path + lines)
+
+
+async def _effects(arguments: ReadArguments, context: ToolContext) -> Effects:
+    environment = environment_of(context)
+    return await in_thread(lambda: environment.reading(arguments.path))
 
 
 async def _execute(arguments: ReadArguments, context: ToolContext) -> ToolResult:

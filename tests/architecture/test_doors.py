@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from tests.architecture.source import PACKAGE, ROOT, modules, name, tree
 
 FILE_DOORS = (
@@ -84,3 +86,16 @@ def test_tests_use_fakes_that_are_verified_instead_of_mocks():
         or (isinstance(node, ast.Import) and any(alias.name.startswith("unittest") for alias in node.names))
     ]
     assert found == []
+
+
+@pytest.mark.rule("SA-9")
+def test_the_only_program_that_tools_start_by_its_name_is_ripgrep():
+    """Git in particular is never run, so nothing that a repository configures for it can. test_hostile_folder looks at the same from outside."""
+    named = {
+        argument.value if isinstance(argument, ast.Constant) else name(path)
+        for path in modules(PACKAGE)
+        for call in calls(path)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "program"
+        for argument in call.args
+    }
+    assert named == {"rg"}

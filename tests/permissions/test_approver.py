@@ -136,3 +136,56 @@ def test_a_tool_that_does_not_say_what_it_touches_is_asked_about_and_can_be_perm
         assert other(access, mode, offered).decision == "allow"
     assert other("read").decision == "allow"
     assert other("read", "all", Rule(kind="tool", text="deploy", decision="deny")).decision == "deny"
+
+
+def read(path: str, mode="ask", *rules: Rule, tool: str = "read") -> Verdict:
+    effects = Effects(root="/project", directory="/project", reads=(path,))
+    return approver(home="/people/me")(
+        ApprovalRequest(agent=Agent(approval=mode), tool=tool, access="read", arguments={"path": path}, effects=effects, rules=rules)
+    )
+
+
+SECRET = [
+    "/people/me/.ssh/id_ed25519",
+    "/people/me/.ssh",
+    "/people/me/.aws/credentials",
+    "/people/me/.gnupg/private-keys-v1.d/x",
+    "/people/me/.config/gcloud/application_default_credentials.json",
+    "/people/me/.config/gh/hosts.yml",
+    "/people/me/.local/share/keyrings/login.keyring",
+    "/people/me/.netrc",
+    "/people/me/.Git-Credentials",
+    "/people/me/.bash_history",
+    "/project/.npmrc",
+    "/etc/shadow",
+    "/proc/self/environ",
+    "/proc/12/task/13/mem",
+]
+
+
+@pytest.mark.rule("SA-12")
+@pytest.mark.parametrize("path", SECRET)
+@pytest.mark.parametrize("mode", ["ask", "edits", "plan"])
+def test_reading_where_keys_are_kept_is_asked_about_whatever_was_permitted(path: str, mode):
+    found = read(path, mode, Rule(kind="path", text="/"), Rule(kind="tool", text="read"))
+    assert (found.decision, found.rule) == ("ask", None)
+    assert found.reason.startswith(f"Reading {path} is always asked about: ")
+    assert read(path, "all") == Verdict(decision="allow")
+    assert read(path, "all", Rule(kind="tool", text="read", decision="deny")).decision == "deny"
+
+
+@pytest.mark.rule("SA-12", "TU-19")
+@pytest.mark.parametrize(
+    "path", ["/project", "/project/.env.example", "/project/environ", "/usr/include/stdio.h", "/people/me/notes", "/people/me/.config/app", "/proc/cpuinfo"]
+)
+def test_all_other_reading_is_free(path: str):
+    for mode in ("ask", "edits", "plan"):
+        assert read(path, mode) == Verdict(decision="allow")
+
+
+@pytest.mark.rule("SA-12")
+@pytest.mark.parametrize("path", ["/", "/people", "/people/me"])
+def test_going_through_a_whole_home_is_asked_about_and_can_be_permitted(path: str):
+    rule = Rule(kind="tool", text="grep")
+    assert read(path, tool="grep") == Verdict(decision="ask", reason=f"Your keys and logins are below {path}.", rule=rule)
+    assert read(path, "ask", rule, tool="grep") == Verdict(decision="allow")

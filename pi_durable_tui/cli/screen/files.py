@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.tools.search.tree import NEVER, Rules, is_ignored, rules_above, rules_of
+from pi_durable_tui.tools.search.tree import FOLDER_NAMES, NEVER, Rules, is_ignored, rules_above, rules_of
 
 MAX_NAMES = 300_000
 FRESH_MS = 10_000
@@ -60,7 +60,8 @@ class FileNames:
         home = str(Path.home()) if folder == "~" or folder.startswith("~/") else ""
         place = Path(self._root, home + folder.removeprefix("~") if home else f"{folder}{slash}")
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(place) as names:
+                entries = itertools.islice(names, FOLDER_NAMES)  # a folder of a million names must not hold a completion up (rule SA-10)
                 found = [f"{folder}{slash}{entry.name}{'/' if _is_folder(entry, follow=True) else ''}" for entry in entries if entry.name.startswith(begin)]
         except OSError:
             return []
@@ -103,7 +104,7 @@ def walk(root: str) -> Iterator[str]:
         own = rules_of(place)
         rules = rules if own is None else (*rules, own)
         with contextlib.suppress(OSError), os.scandir(place) as entries:
-            for entry in sorted(entries, key=lambda each: each.name):
+            for entry in sorted(itertools.islice(entries, FOLDER_NAMES), key=lambda each: each.name):
                 is_folder = _is_folder(entry, follow=False)
                 if entry.name == NEVER or is_ignored(entry.path, rules, is_folder=is_folder):
                     continue

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Diagnostic, Effects, Tool, ToolContext, ToolResult
 from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import environment_of, in_thread
 from pi_durable_tui.tools.result import cut_note, failed, note, succeeded, title
@@ -34,12 +34,17 @@ class GrepArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def grep_tool() -> Tool:
     """The tool, ready to be registered."""
-    return Tool(name="grep", description=DESCRIPTION, arguments=GrepArguments, execute=_execute, title=_title, access="read", replay="safe")
+    return Tool(name="grep", description=DESCRIPTION, arguments=GrepArguments, execute=_execute, title=_title, access="read", replay="safe", effects=_effects)
 
 
 def _title(arguments: GrepArguments) -> str:
     where = [f"in {arguments.path}"] if arguments.path != "." else []
     return title("grep", " ".join([arguments.pattern, *where, *([f"({arguments.glob})"] if arguments.glob else [])]))
+
+
+async def _effects(arguments: GrepArguments, context: ToolContext) -> Effects:
+    environment = environment_of(context)
+    return await in_thread(lambda: environment.reading(arguments.path))
 
 
 async def _execute(arguments: GrepArguments, context: ToolContext) -> ToolResult:
