@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
+from pi_durable_tui.tui.draw.markdown import MAX_OPEN_BLOCK_CHARS, MarkdownPainter, split_blocks
+from pi_durable_tui.tui.draw.marks import copied
 from pi_durable_tui.tui.draw.paint import new_console
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import DARK
@@ -153,6 +154,52 @@ def test_a_growing_block_costs_the_same_at_its_three_hundredth_line_as_at_its_th
         redrawn.append(len(stream.lines) - changed)
     assert max(redrawn) <= 34
     assert len(stream.lines) >= 300
+
+
+LONG = {"words": "a sentence of some words ", "a paragraph of many lines": "a line of it that is not short\n", "no blanks": "x1y2z3"}
+
+
+@pytest.mark.rule("TU-2", "CASE-E2")
+@pytest.mark.parametrize("piece", LONG.values(), ids=LONG.keys())
+def test_one_paragraph_of_endless_length_is_not_wrapped_again_and_again(piece: str) -> None:
+    """Counted in lines drawn anew per step: no more for the last of 100,000 characters than for the first ten thousand."""
+    stream, text, redrawn = MarkdownStream(painter()), "", []
+    whole = piece * (100_000 // len(piece))
+    for end in range(2_000, len(whole), 2_000):
+        text = whole[:end]
+        changed = stream.show(text)
+        redrawn.append(len(stream.lines) - changed)
+    assert max(redrawn[5:]) <= max(redrawn[:5]) <= 2 * MAX_OPEN_BLOCK_CHARS // 40
+    assert [line.plain for line in stream.lines] == plain(text)
+    assert copied(stream.lines).replace("\n", " ") == text.replace("\n", " ").rstrip()
+
+
+@pytest.mark.rule("TU-2")
+def test_a_part_of_a_long_line_that_looks_like_something_else_stays_prose() -> None:
+    line = "word " * 1_199 + "more - [no item] # nor a heading ``` nor a fence " * 300
+    stream = MarkdownStream(painter())
+    for end in range(5_900, len(line), 7):
+        stream.show(line[:end])
+    assert copied(stream.lines) == copied([drawn for block in split_blocks(line[:end]) for drawn in painter().block(block)])
+    assert "\n" not in copied(stream.lines)
+
+
+@pytest.mark.rule("TU-2")
+def test_a_table_longer_than_a_paragraph_may_be_stays_a_table() -> None:
+    rows = "".join(f"| name {number} | {'a long cell ' * 6} |\n" for number in range(150))
+    lines = plain(f"| a | b |\n|---|---|\n{rows}", 100)
+    assert [line for line in lines if "|" in line] == []
+    assert len(lines) == 152
+
+
+def test_a_stream_of_a_long_line_is_followed_by_what_follows_it() -> None:
+    text = "word " * 3_000 + "end\n\n- item\n\nlast **word**"
+    stream = MarkdownStream(painter())
+    for end in range(10_000, len(text) + 1, 3):
+        stream.show(text[:end])
+    stream.show(text)
+    assert [line.plain for line in stream.lines] == plain(text)
+    assert plain(text)[-4:] == ["", "• item", "", "last word"]
 
 
 def test_a_text_that_does_not_continue_starts_anew() -> None:

@@ -1,8 +1,8 @@
 """Markdown to styled lines, one block at a time (rule TU-2). PURE: text in, lines out.
 
 `split_blocks` cuts a text into blocks that can be drawn one by one: a paragraph, a heading, a fence, a table, one item of a
-list. All but the last block of a growing text are final (stream.py lives on that). HTML is shown as the text it is; nothing here
-is ever fetched, and a link shows where it leads (rule SA-4).
+list, a part of a very long line. All but the last block of a growing text are final (stream.py lives on that). HTML is shown as
+the text it is; nothing here is ever fetched, and a link shows where it leads (rule SA-4).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from pi_durable_tui.tui.draw.marks import mark_joins, ours, piece
+from pi_durable_tui.tui.draw.marks import mark_join, mark_joins, ours, piece
 from pi_durable_tui.tui.draw.syntax import highlight
 from pi_durable_tui.tui.palette import Palette
 
@@ -26,32 +26,52 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_OPEN_BLOCK_CHARS = 6_000
+MAX_OPEN_TABLE_CHARS = 24_000  # half a table is none, so it is cut only where drawing it again and again would be felt
 MIN_CELLS = 4  # narrower than this nothing is wrapped: the widest character needs two, a list marker two more
 _COLUMN_GAP = 3
 _FENCE = re.compile(r"( *)(`{3,}|~{3,})\s*([\w+#.-]*)[^`]*$")
 _ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])( +|$)")
 
 
+Joint: TypeAlias = Literal["", " "]
+"""What stands between two parts of one line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A piece of Markdown that can be drawn by itself. `gap`: a blank line stands before it."""
+    """A piece of Markdown that can be drawn by itself. `gap`: a blank line stands before it; `joins`: it goes on with the line before it."""
 
     text: str
     gap: bool
     is_open_fence: bool = False
+    joins: Joint | None = None
+
+
+class Span(NamedTuple):
+    """Where a block stands in its text; the other fields are those of `Block`."""
+
+    start: int
+    end: int
+    gap: bool
+    is_open_fence: bool = False
+    joins: Joint | None = None
 
 
 def split_blocks(text: str) -> list[Block]:
-    """The blocks of `text` in order; joined (with the blank lines between them) they are the text. Empty text has none.
+    """The blocks of `text` in order; joined (with what stands between them) they are the text. Empty text has none.
 
-    An item of a list is a block with all that is indented below it. A fence ends at its closing line only; a paragraph longer
-    than MAX_OPEN_BLOCK_CHARS is cut at a line end, so that no open block grows without bound.
+    An item of a list is a block with all that is indented below it. A fence ends at its closing line only. A paragraph longer than
+    MAX_OPEN_BLOCK_CHARS is cut at a line end, and a line longer than that at a blank, so that no open block grows without bound.
     """
-    return [Block(text=text[start:end].rstrip("\n"), gap=gap, is_open_fence=is_open) for start, end, gap, is_open in spans(text)]
+    return [Block(text=text[start:end].rstrip("\n"), gap=gap, is_open_fence=is_open, joins=joins) for start, end, gap, is_open, joins in spans(text)]
 
 
-def spans(text: str) -> Iterator[tuple[int, int, bool, bool]]:
-    """(start, end, gap, is_open_fence) of each block of `text`, in order."""
+def spans(text: str, joins: Joint | None = None) -> Iterator[Span]:
+    """The spans of the blocks of `text`, in order.
+
+    Args:
+        joins: `text` begins inside of a long line; this stands between it and the part before.
+    """
     start: int | None = None
     fence = ""
     in_item = gap = blank = False
@@ -63,33 +83,52 @@ def spans(text: str) -> Iterator[tuple[int, int, bool, bool]]:
             if body.strip().startswith(fence) and not body.strip().strip(fence[0]):
                 fence = ""
                 if not in_item and start is not None:
-                    yield start, position + len(line), gap, False
+                    yield Span(start, position + len(line), gap)
                     start, blank, gap = None, False, False
         elif is_blank:
-            blank = True
+            blank, joins = True, joins if position else None
         else:
-            opened, item, is_indented = _FENCE.match(body), _ITEM.match(body), body.startswith("  ")
-            continues = start is not None and _continues(in_item=in_item, blank=blank, item=bool(item), indented=is_indented, fence=bool(opened))
-            if start is not None and position - start > MAX_OPEN_BLOCK_CHARS and not in_item:
-                continues = False
-            if not continues:
-                if start is not None:
-                    yield start, position, gap, False
-                gap = blank and position > 0
-                start, in_item = position, item is not None
-            blank = False
-            if opened:
-                fence = opened[2]
+            opened, item = (None, None) if joins is not None and not position else (_FENCE.match(body), _ITEM.match(body))
+            if start is not None and not _continues(
+                in_item=in_item,
+                blank=blank,
+                item=bool(item),
+                indented=body.startswith("  "),
+                fence=bool(opened),
+                is_full=position - start > _most_chars(text, start),
+            ):
+                yield Span(start, position, gap, joins=joins)
+                start = joins = None
+            if start is None:
+                start, in_item, gap = position, item is not None, blank and position > 0
+            blank, fence = False, opened[2] if opened else ""
+            for end, begin, joint in () if in_item or fence else _cuts(text, position, position + len(body.rstrip())):
+                yield Span(start, end, gap, joins=joins)
+                start, gap, joins = begin, False, joint
         position += len(line)
     if start is not None:
-        yield start, position, gap, bool(fence) and not in_item
+        yield Span(start, position, gap, bool(fence) and not in_item, joins)
 
 
-def _continues(*, in_item: bool, blank: bool, item: bool, indented: bool, fence: bool) -> bool:
-    """Whether a line belongs to the block before it."""
+def _most_chars(text: str, start: int) -> int:
+    return MAX_OPEN_TABLE_CHARS if text.startswith("|", start) else MAX_OPEN_BLOCK_CHARS
+
+
+def _cuts(text: str, start: int, end: int) -> Iterator[tuple[int, int, Joint]]:
+    """Where the line from `start` to `end` is cut: the end of a part, the begin of the next one, and what stands between them."""
+    while end - start > MAX_OPEN_BLOCK_CHARS:
+        cut = text.rfind(" ", start + 1, start + MAX_OPEN_BLOCK_CHARS)
+        joint: Joint = " " if cut >= 0 else ""
+        cut = cut if cut >= 0 else start + MAX_OPEN_BLOCK_CHARS
+        start = cut + len(joint)
+        yield cut, start, joint
+
+
+def _continues(*, in_item: bool, blank: bool, item: bool, indented: bool, fence: bool, is_full: bool) -> bool:
+    """Whether a line belongs to the block before it, which may be as long as it gets."""
     if in_item:
         return indented or not (item or blank or fence)
-    return not (blank or item or fence)
+    return not (blank or item or fence or is_full)
 
 
 class MarkdownPainter:
@@ -119,6 +158,10 @@ class MarkdownPainter:
         if block.is_open_fence:
             first, _, code = block.text.partition("\n")
             return lines + self.code(code, language_of(first), self.width)
+        if block.joins is not None:
+            lines = self.wrap(self._inline(self._parser.parseInline(block.text)[0], self._text), self.width)
+            mark_join(lines[0], block.joins)
+            return lines
         return lines + self._tokens(self._parser.parse(block.text), self.width)
 
     def code(self, code: str, language: str, width: int) -> list[Text]:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import Literal
 
 from rich.cells import get_character_cell_size
 from rich.style import Style
@@ -40,8 +41,13 @@ def mark_joins(whole: Text, parts: Sequence[Text]) -> None:
             return  # the text library changed the text (it never should): the parts stay lines of their own
         gap = whole.plain[position:start]
         if index and part.plain and "\n" not in gap:
-            part.stylize(_JOINS[" " if gap else ""], 0, len(part.plain))
+            mark_join(part, " " if gap else "")
         position = start + len(part.plain)
+
+
+def mark_join(line: Text, joint: Literal["", " "]) -> None:
+    """Mark a line as the rest of the one before it."""
+    line.stylize(_JOINS[joint], 0, len(line.plain))
 
 
 @dataclass(frozen=True, slots=True)

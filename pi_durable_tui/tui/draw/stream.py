@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rich.text import Text
 
-from pi_durable_tui.tui.draw.markdown import Block, MarkdownPainter, language_of, spans
+from pi_durable_tui.tui.draw.markdown import Block, Joint, MarkdownPainter, language_of, spans
 
 _FENCE_CHUNK_LINES = 16
 
@@ -29,6 +29,7 @@ class MarkdownStream:
         self._frozen_chars = 0
         self._frozen_lines = 0
         self._gap = False  # a blank line stands before the first block that is not frozen
+        self._joins: Joint | None = None  # that block goes on with the line before it
         self._in_fence = False
         self._fence_drawn = 0  # lines up to here hold what of the open fence is drawn for good
         self._fence_done = 0  # lines of code that those are
@@ -49,11 +50,11 @@ class MarkdownStream:
         self._text = text
         kept = self._frozen_lines
         tail = text[self._frozen_chars :]
-        pieces = list(spans(tail))
+        pieces = list(spans(tail, self._joins))
         if not self._in_fence:
             del self.lines[self._frozen_lines :]
-        for index, (start, end, gap, is_open) in enumerate(pieces):
-            block = Block(text=tail[start:end].rstrip("\n"), gap=gap or (index == 0 and self._gap), is_open_fence=is_open)
+        for index, (start, end, gap, is_open, joins) in enumerate(pieces):
+            block = Block(text=tail[start:end].rstrip("\n"), gap=gap or (index == 0 and self._gap), is_open_fence=is_open, joins=joins)
             if is_open:
                 return min(kept, self._show_fence(block)) if not self._in_fence else self._show_fence(block)
             if self._in_fence:
@@ -61,8 +62,10 @@ class MarkdownStream:
                 self._in_fence = False
             self.lines += self._painter.block(block)
             # A line that is still growing may yet join the block before it ("-" becoming "---"); only a whole one ends a block.
-            if index < len(pieces) - 1 and "\n" in tail[pieces[index + 1][0] :]:
-                self._frozen_chars, self._frozen_lines, self._gap = len(text) - len(tail) + end, len(self.lines), pieces[index + 1][2]
+            following = pieces[index + 1] if index < len(pieces) - 1 else None
+            if following is not None and (following.joins is not None or "\n" in tail[following.start :]):
+                self._frozen_chars = len(text) - len(tail) + (end if following.joins is None else following.start)
+                self._frozen_lines, self._gap, self._joins = len(self.lines), following.gap, following.joins
         return kept
 
     def _show_fence(self, block: Block) -> int:
