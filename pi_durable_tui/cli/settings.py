@@ -10,18 +10,18 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
 
 from pi_durable_tui.cli.paths import read_text, write_setting_file
 from pi_durable_tui.errors import ConfigError
-from pi_durable_tui.harness.live import ApprovalMode
-from pi_durable_tui.harness.ports import ThinkingLevel
-from pi_durable_tui.harness.settings import Retry
-from pi_durable_tui.harness.settings import Settings as HarnessSettings
 from pi_durable_tui.models.overrides import ModelOverride
+from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.settings import Settings as HarnessSettings
 
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
@@ -78,6 +78,9 @@ class UserSettings:
 
     def harness(self) -> HarnessSettings:
         """The harness's settings with these laid over its defaults."""
+        from pi_durable_tui.harness.settings import Retry  # noqa: PLC0415 - the screen is painted before the harness is loaded
+        from pi_durable_tui.harness.settings import Settings as HarnessSettings  # noqa: PLC0415 - the same
+
         settings = HarnessSettings(retry=Retry(**self.retry))  # pyright: ignore[reportArgumentType] - checked by _RETRY_ALLOWED
         if self.restart_limit is not None:
             settings.restart_limit = self.restart_limit

@@ -14,8 +14,7 @@ from pathlib import Path
 
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest
-from pi_durable_tui.harness.live import ApprovalMode
-from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 
 COMMANDS = frozenset({"chat", "completion", "demo", "demo-player", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch"})
 """The names of the commands: a first word that is none of them begins a prompt."""

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.context.project import Item
-from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.records.modes import ThinkingLevel
 
 _ALLOWED: dict[str, object] = {"model": Annotated[str, msgspec.Meta(min_length=1, max_length=200)], "thinking": ThinkingLevel}
 

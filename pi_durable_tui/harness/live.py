@@ -9,12 +9,10 @@ from typing import Literal
 
 import msgspec
 
-from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.records.document import Definition, Op
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Record, Usage
-
-ApprovalMode = Literal["ask", "edits", "all", "plan"]
+from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 
 
 class Agent(Record, frozen=True):

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pi_durable_tui.harness.ports import ModelFailed, ModelRequest, ThinkingLevel
+from pi_durable_tui.harness.ports import ModelFailed, ModelRequest
 from pi_durable_tui.models.catalog import Access, model_info, provider_of
 from pi_durable_tui.models.conversion import ends_without_thinking, openai_messages, openai_tools
 from pi_durable_tui.models.forms import form_of
 from pi_durable_tui.models.overrides import NOTHING, ModelOverride
 from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.modes import ThinkingLevel
 
 IDLE_TIMEOUT_MS = 120_000
 """A stream that says nothing for this long is given up (CASE-B4); `idle_timeout_ms` changes it."""

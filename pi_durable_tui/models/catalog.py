@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pi_durable_tui.harness.ports import ModelFailed, ModelInfo, ThinkingLevel
+from pi_durable_tui.harness.ports import ModelFailed, ModelInfo
+from pi_durable_tui.records.modes import ThinkingLevel
 
 ModelTable: TypeAlias = Mapping[str, Mapping[str, Any]]
 """LiteLLM's local table: model name -> what is known of it."""

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.models.usage import Prices
+from pi_durable_tui.records.modes import ThinkingLevel
 
 _Tokens = Annotated[int, msgspec.Meta(ge=1)]
 _Price = Annotated[float, msgspec.Meta(ge=0)]

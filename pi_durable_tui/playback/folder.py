@@ -19,8 +19,8 @@ from typing import Literal, TypeAlias, TypeVar
 import msgspec
 
 from pi_durable_tui.errors import ConfigError, EnvironmentFailure, NotFound
-from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.models.playback import WINDOW_TOKENS, Request, parse
+from pi_durable_tui.records.modes import ApprovalMode
 
 T = TypeVar("T")
 

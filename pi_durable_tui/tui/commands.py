@@ -4,14 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
 
-from pi_durable_tui.harness.live import ApprovalMode
-from pi_durable_tui.harness.ports import ThinkingLevel
+from pi_durable_tui.records.modes import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES
-
-APPROVAL_MODES: tuple[ApprovalMode, ...] = get_args(ApprovalMode)
-THINKING_LEVELS: tuple[ThinkingLevel, ...] = get_args(ThinkingLevel)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ This file must never let a byte below U+0020 other than newline through, and nev
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from rich.cells import cell_len
 
@@ -36,10 +37,16 @@ _CONTROL = r"\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x8f\x91-\x97\x99\x9a\x9c"
 _DROPPED = rf"[{_CONTROL}{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\ud800-\udfff]"
 _STRAY_JOINER = r"(?<![\u00a0-\u200b\u200e-\U0010ffff])[\u200c\u200d]|[\u200c\u200d](?![\u00a0-\u200b\u200e-\U0010ffff])"
 
-_UNSAFE = re.compile(rf"(?P<newline>\r\n|[\u2028\u2029])|(?P<sequence>{_SEQUENCE})|(?:{_DROPPED}|{_STRAY_JOINER})+")
+_UNSAFE = rf"(?P<newline>\r\n|[\u2028\u2029])|(?P<sequence>{_SEQUENCE})|(?:{_DROPPED}|{_STRAY_JOINER})+"
 _TROUBLE = re.compile(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\u200c\u200d\ud800-\udfff]")
 _IN_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{_BIDI}{_ZERO_WIDTH}{_HIDDEN}\u200c\u200d]")
 _COLORS = re.compile(r"\x1b\[[0-9;:]{0,64}+m")
+
+
+@cache
+def _unsafe() -> re.Pattern[str]:
+    """Compiled when the first trouble comes: it takes longer than all the rest of this file, and a start has none (speed.md)."""
+    return re.compile(_UNSAFE)
 
 
 def safe_text(text: str) -> str:
@@ -72,7 +79,7 @@ def safe_input(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if not _TROUBLE.search(text):
         return text
-    return _UNSAFE.sub(lambda match: "\n" if match["newline"] else "", text)
+    return _unsafe().sub(lambda match: "\n" if match["newline"] else "", text)
 
 
 def safe_json(encoded: bytes) -> str:
@@ -147,7 +154,7 @@ class SafeStream:
 def _open_end(text: str) -> int:
     """Where the undecided end begins; the length of the text when everything is decided."""
     before: re.Match[str] | None = None
-    for match in _UNSAFE.finditer(text):
+    for match in _unsafe().finditer(text):
         if match.end() == len(text) and match["sequence"] and not _is_whole(match[0]):
             # A lone ESC right behind an open string may be the first half of its terminator.
             joined = before is not None and match[0] == "\x1b" and before["sequence"] and before.end() == match.start() and not _is_whole(before[0])
@@ -157,7 +164,7 @@ def _open_end(text: str) -> int:
 
 
 def _ends_in_sequence(text: str) -> bool:
-    return any(match.end() == len(text) and match["sequence"] for match in _UNSAFE.finditer(text))
+    return any(match.end() == len(text) and match["sequence"] for match in _unsafe().finditer(text))
 
 
 def _is_whole(sequence: str) -> bool:
@@ -172,7 +179,7 @@ def _is_whole(sequence: str) -> bool:
 
 
 def _replace(text: str) -> str:
-    return _UNSAFE.sub(_mark, text)
+    return _unsafe().sub(_mark, text)
 
 
 def _mark(match: re.Match[str]) -> str:

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 
 from pi_durable_tui.errors import NotFound
-from pi_durable_tui.harness.live import Agent, ApprovalMode, ToolSlot
+from pi_durable_tui.harness.live import Agent, ToolSlot
 from pi_durable_tui.harness.ports import Access, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Text, ToolResultMessage
+from pi_durable_tui.records.modes import ApprovalMode
 from pi_durable_tui.records.task import Completed
 from tests.support.harness_rig import Backend, Rig
 from tests.support.scripted_model import call, say

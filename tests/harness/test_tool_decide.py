@@ -8,7 +8,6 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.live import ApprovalMode
 from pi_durable_tui.harness.ports import Access, Diagnostic, Replay, Tool, ToolResult
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.approval import APPROVALS
@@ -16,6 +15,7 @@ from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal, admit, rerun
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Image, ToolResultMessage
+from pi_durable_tui.records.modes import ApprovalMode
 from tests.support.harness_builders import gave, text_of
 
 

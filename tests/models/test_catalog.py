@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from pi_durable_tui.harness.ports import ModelFailed, ModelInfo, ModelRequest, ThinkingLevel
+from pi_durable_tui.harness.ports import ModelFailed, ModelInfo, ModelRequest
 from pi_durable_tui.models.arguments import IDLE_TIMEOUT_MS, Limits, call_arguments, limits, reasoning_effort
 from pi_durable_tui.models.catalog import PROVIDERS, Access, access, configured, has_price, loaded_keys, model_info, table_entry
 from pi_durable_tui.models.usage import usage_of
 from pi_durable_tui.records.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
+from pi_durable_tui.records.modes import ThinkingLevel
 
 ROOT = pathlib.Path(__file__).parents[2]
 HI = (UserMessage(content=(Text(text="hi"),)),)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pi_durable_tui.harness.ports import ModelInfo, ModelRequest, ThinkingLevel
+from pi_durable_tui.harness.ports import ModelInfo, ModelRequest
 from pi_durable_tui.models.arguments import Limits, call_arguments
 from pi_durable_tui.models.catalog import Access, model_info
 from pi_durable_tui.models.conversion import openai_messages
@@ -15,6 +15,7 @@ from pi_durable_tui.models.forms import ENCRYPTED, Form, call_ids, form_of
 from pi_durable_tui.models.overrides import ModelOverride, overridden
 from pi_durable_tui.models.usage import Prices
 from pi_durable_tui.records.messages import AssistantMessage, Image, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
+from pi_durable_tui.records.modes import ThinkingLevel
 
 CLAUDE = "anthropic/claude-sonnet-4-5"
 MARK = {"type": "ephemeral"}

@@ -6,9 +6,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from pi_durable_tui.harness.ports import ThinkingLevel
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Problem, Record
+from pi_durable_tui.records.modes import ThinkingLevel
 
 
 class Prepare(Record, frozen=True, tag_field="phase", tag="prepare"):

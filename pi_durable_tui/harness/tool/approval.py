@@ -9,12 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from pi_durable_tui.harness.live import Agent, ApprovalMode
+from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Access, Effects
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Record
+from pi_durable_tui.records.modes import ApprovalMode
 
 Decision: TypeAlias = Literal["allow", "ask", "deny"]
 
