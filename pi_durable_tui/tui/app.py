@@ -8,23 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen, Screen
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui import commands
-from pi_durable_tui.tui.actions.acts import commands_of
-from pi_durable_tui.tui.actions.moves import Moves
-from pi_durable_tui.tui.actions.outbox import Outbox
-from pi_durable_tui.tui.actions.project import Project
-from pi_durable_tui.tui.actions.stopping import Stopping
-from pi_durable_tui.tui.bridge import Bridge, Opened
+from pi_durable_tui.tui.actions.deeds import Deeds
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
-from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.keymap import KEYS
 from pi_durable_tui.tui.palette import Palette, ThemeName
 from pi_durable_tui.tui.rows import Notice, Tone
@@ -35,6 +28,11 @@ from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt
 from pi_durable_tui.tui.widgets.question import Question
 from pi_durable_tui.tui.widgets.subagents import Subagents
 from pi_durable_tui.tui.widgets.tasks import TaskPanel
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.tui.bridge import Bridge, Opened
+    from pi_durable_tui.tui.following import Sight
 
 TWICE_MS = 2_000
 
@@ -49,7 +47,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         typing_gap_s: Keys closer together than this are a paste.
 
     Attributes:
-        clock, palette, chat: For what commands do.
+        clock, palette, chat, deeds: For what commands do.
         bridge: None until the harness is open.
     """
 
@@ -73,11 +71,9 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         self.clock, self.palette = clock, palette
         self.chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
         self.bridge: Bridge | None = None
-        self.moves, self.project = Moves(self), Project(self, typing_gap_s=typing_gap_s)
-        self._outbox, self._stopping = Outbox(self, first_prompt), Stopping(self)
+        self.deeds = Deeds(self, first_prompt=first_prompt, typing_gap_s=typing_gap_s)
         self._start = start
         self._opened: Opened | None = None
-        self._commands = commands_of(self, self.moves)
         self._windows: dict[str, int | None] = {}
         self._interrupted_ms = float("-inf")
         self.animation_level = "none"
@@ -103,7 +99,9 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             self.problem = problem
             self.exit(return_code=problem.exit_code)
             return
-        await self.project.begin(opened)
+        from pi_durable_tui.tui.bridge import Bridge  # noqa: PLC0415 - loaded by what has been opened: the first paint was before it
+
+        await self.deeds.project.begin(opened)
         self.bridge = Bridge(opened, clock=self.clock, on_sight=self._show, on_switch=self._switched, on_problem=self._tell)
         self.chat.equip(opened, self.bridge)
         self.chat.begin(fetch_older=self.bridge.older, seam=opened.seam)
@@ -119,7 +117,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             self._windows[model] = None
             self.run_worker(self._find_window(model))
         if is_first and sight.view.conversation.owner is None:
-            self._outbox.greet(sight.view)
+            self.deeds.outbox.greet(sight.view)
 
     def _switched(self) -> None:
         """What stood in the composer is the draft of the conversation that is left."""
@@ -162,14 +160,14 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         self.chat.clear_notices()
         typed = commands.read(message.text, self.chat.prompt.offers)
         if typed is None:
-            self._outbox.send(message.text, message.mode)
+            self.deeds.outbox.send(message.text, message.mode)
             return
         if self.bridge is not None and self.problem is None:
             self.bridge.save_draft("", 0)
         if typed.command is None:
             self.tell("warn", f"There is no command /{typed.name}. /help shows all of them.")
         else:
-            self._commands[typed.command.name](typed.argument)
+            self.deeds.commands[typed.command.name](typed.argument)
 
     def on_prompt_draft_changed(self, message: Prompt.DraftChanged) -> None:
         """What is typed is stored as it is typed (rule TU-10)."""
@@ -183,15 +181,15 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def on_subagents_opened(self, message: Subagents.Opened) -> None:
         """A card was clicked."""
-        self.moves.look(message.conversation_id)
+        self.deeds.moves.look(message.conversation_id)
 
     def on_task_panel_stop_wanted(self, message: TaskPanel.StopWanted) -> None:
         """One node and what is below it."""
-        self._stopping.stop_node(message.node)
+        self.deeds.stopping.stop_node(message.node)
 
     def on_task_panel_look_wanted(self, message: TaskPanel.LookWanted) -> None:
         """The conversation that a node owns, or works in."""
-        self.moves.look((*message.node.conversations, message.node.conversation_id)[0])
+        self.deeds.moves.look((*message.node.conversations, message.node.conversation_id)[0])
 
     async def leave(self, return_code: int = 0) -> None:
         """Leave, once what was sent and typed is stored."""
@@ -203,7 +201,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def action_stop(self) -> None:
         """Esc."""
-        self._stopping.escape()
+        self.deeds.stopping.escape()
 
     def action_clear_or_quit(self) -> None:
         """Ctrl+C: clear the line (Up brings it back); on an empty one, twice in a row: leave."""
@@ -215,7 +213,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             prompt.remember(prompt.full_text)
             prompt.put("")
         elif is_second:
-            self._commands["quit"]("")
+            self.deeds.commands["quit"]("")
         else:
             self.tell("info", "Ctrl+C again leaves; pidurable --continue comes back.")
 
@@ -224,7 +222,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         if self.chat.prompt.text:
             self.chat.prompt.action_delete_right()
         else:
-            self._commands["quit"]("")
+            self.deeds.commands["quit"]("")
 
     def action_queue(self) -> None:
         """Alt+Enter: hand in for after the run."""
@@ -232,7 +230,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def action_take_back(self) -> None:
         """Alt+Up: the newest queued message comes back into the composer."""
-        self._outbox.take_back()
+        self.deeds.outbox.take_back()
 
     def action_next(self, field: Literal["approval", "thinking"]) -> None:
         """Shift+Tab and Alt+T: the next approval mode or thinking level."""
@@ -243,8 +241,8 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     def action_tasks(self) -> None:
         """Ctrl+T: show the task graph, or hide it."""
-        self._stopping.toggle_tasks()
+        self.deeds.stopping.toggle_tasks()
 
     def action_subagents(self) -> None:
         """Alt+S: look into a subagent."""
-        self.moves.look_into()
+        self.deeds.moves.look_into()

@@ -10,7 +10,6 @@ from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.tui.actions.files import Files
-from pi_durable_tui.tui.actions.moves import Moves
 from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES, ThemeName
@@ -22,9 +21,9 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
 
 
-def commands_of(app: PidurableApp, moves: Moves) -> dict[str, Callable[[str], None]]:
+def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
     """Every command by its name."""
-    acts, files = Acts(app), Files(app)
+    acts, files, moves, project = Acts(app), Files(app), app.deeds.moves, app.deeds.project
     return {
         "help": acts.help,
         "hotkeys": acts.hotkeys,
@@ -42,8 +41,8 @@ def commands_of(app: PidurableApp, moves: Moves) -> dict[str, Callable[[str], No
         "theme": acts.theme,
         "tasks": acts.tasks,
         "quit": acts.quit,
-        "trust": app.project.trust,
-        "reload": app.project.reload,
+        "trust": project.trust,
+        "reload": project.reload,
         "new": moves.new,
         "resume": moves.resume,
         "fork": moves.fork,

@@ -55,7 +55,7 @@ class Outbox:
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
-        content = await self._app.project.prepared(text)
+        content = await self._app.deeds.project.prepared(text)
         prompt = self._app.chat.prompt
         if content is None or not await bridge.submit(content, mode=mode):
             prompt.put_back([text])

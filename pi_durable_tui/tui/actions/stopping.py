@@ -44,13 +44,13 @@ class Stopping:
         elif chat.question.question_id is not None:
             chat.question.decide("deny")
         elif chat.is_look:
-            app.moves.back()
+            app.deeds.moves.back()
         elif stop is not None:
             self._stop(stop)
         elif not chat.clear_notices() and not chat.prompt.text:
             self._idle_ms = app.clock.monotonic_ms()
             if self._idle_ms - was_idle_ms < TWICE_MS:
-                app.moves.tree("")
+                app.deeds.moves.tree("")
 
     def _stop(self, stop: Stop) -> None:
         bridge = self._app.bridge
