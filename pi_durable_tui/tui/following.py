@@ -9,12 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pi_durable_tui.errors import InternalError, PidurableError
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json
-from pi_durable_tui.tui.ports import ConversationPort
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.tui.ports import ConversationPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

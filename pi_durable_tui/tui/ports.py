@@ -9,19 +9,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from pi_durable_tui.harness.chats import Branch, Chat
-from pi_durable_tui.harness.live import Agent, UsageTotals
-from pi_durable_tui.harness.observation.inspection import TaskNode
-from pi_durable_tui.harness.tool.approval import Granted, Rule
-from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import StoredEntry
-from pi_durable_tui.records.messages import Content
-from pi_durable_tui.records.submission import Submission
-from pi_durable_tui.tui.commands import Offer
-from pi_durable_tui.tui.draw.trust import TrustQuestion
-
 if TYPE_CHECKING:  # the harness itself is loaded after the first paint
+    from pi_durable_tui.harness.chats import Branch, Chat
+    from pi_durable_tui.harness.live import Agent, UsageTotals
+    from pi_durable_tui.harness.observation.inspection import TaskNode
     from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
+    from pi_durable_tui.harness.tool.approval import Granted, Rule
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.records.entry import StoredEntry
+    from pi_durable_tui.records.messages import Content
+    from pi_durable_tui.records.submission import Submission
+    from pi_durable_tui.tui.commands import Offer
+    from pi_durable_tui.tui.draw.trust import TrustQuestion
 
 
 class FramePort(Protocol):

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from pi_durable_tui.harness.live import Generation
-from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, Text, Thinking, ToolResultMessage
 from pi_durable_tui.records.submission import Unanswered
 from pi_durable_tui.tui.rows import (
@@ -29,6 +27,11 @@ from pi_durable_tui.tui.rows import (
     slot_row,
 )
 from pi_durable_tui.tui.safe_text import SafeStream, safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import Generation
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.records.entry import StoredEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
-from pi_durable_tui.harness.live import Failure, ToolSlot
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, THOUGHTS_REFUSED, StoredEntry
-from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.foreign.colors import Colored, Span, colored
 from pi_durable_tui.tui.foreign.images import image_words
 from pi_durable_tui.tui.safe_text import overwritten, safe_line, safe_text
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import Failure, ToolSlot
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.records.json import Json, JsonObject
 
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 ToolStatus: TypeAlias = Literal["pending", "asking", "running", "done", "failed", "interrupted", "stopped"]

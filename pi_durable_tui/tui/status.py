@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import Text, Thinking, Usage
 from pi_durable_tui.tui.draw.paint import duration_text
-from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.tui.following import Sight
 
 Light: TypeAlias = Literal["opening", "stored", "storing", "failed"]
 _SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧"

@@ -7,15 +7,17 @@ model as a message of theirs: stored like any other, seen in the transcript, and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
 from pi_durable_tui.harness.tool.checkpoint import TOOL, CallInput, Execute
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import TOOL_RESULT
-from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.task import Pending, Task
 from pi_durable_tui.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.records.json import Json
 
 Answer: TypeAlias = Literal["interrupted", "again", "finished", "skip"]
 INTERRUPTED = "interrupted"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from pi_durable_tui.harness.view import ConversationView
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
 
 Round: TypeAlias = tuple[int, int]
 """A run's task and its turn: the round of tools in which a subagent was stopped."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
 
-from pi_durable_tui.harness.chats import Branch
-from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.tui.draw.paint import duration_text
 from pi_durable_tui.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.chats import Branch
+    from pi_durable_tui.harness.observation.inspection import TaskNode
 
 N = TypeVar("N")
 Tone: TypeAlias = Literal["text", "muted", "accent", "good", "warn", "bad"]

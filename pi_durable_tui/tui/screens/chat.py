@@ -7,23 +7,15 @@ does goes up to the app as messages.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import Screen
 from textual.timer import Timer
 
-from pi_durable_tui.clock import Clock
-from pi_durable_tui.harness.live import ToolSlot
-from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui import status
-from pi_durable_tui.tui.actions.doubt import doubts
 from pi_durable_tui.tui.actions.escape import Round, Stop, StopSubagent, hint, what_stops
-from pi_durable_tui.tui.bridge import OLDER_ENTRIES, Bridge, Opened
-from pi_durable_tui.tui.following import Sight
-from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.projection import Projection
 from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
@@ -40,7 +32,16 @@ from pi_durable_tui.tui.widgets.subagents import Subagents, cards
 from pi_durable_tui.tui.widgets.tasks import TaskPanel
 from pi_durable_tui.tui.widgets.transcript import Transcript
 
-FetchOlder = Callable[[int], Awaitable[Sequence[StoredEntry]]]
+if TYPE_CHECKING:
+    from pi_durable_tui.clock import Clock
+    from pi_durable_tui.harness.live import ToolSlot
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.records.entry import StoredEntry
+    from pi_durable_tui.tui.bridge import Bridge, Opened
+    from pi_durable_tui.tui.following import Sight
+    from pi_durable_tui.tui.palette import Palette
+
+FetchOlder: TypeAlias = "Callable[[int], Awaitable[Sequence[StoredEntry]]]"
 
 
 class ChatScreen(Screen[None]):
@@ -113,6 +114,8 @@ class ChatScreen(Screen[None]):
 
     def show(self, sight: Sight) -> None:
         """Draw what is to be seen; sights come in the order of their commits."""
+        from pi_durable_tui.tui.actions.doubt import doubts  # noqa: PLC0415 - not before the first paint
+
         if self.sight is None:  # until now the conversation that was left stood here: nothing flashes in between
             self.transcript.clear()
         self.sight, view, now_ms = sight, sight.view, self._clock.now_ms()
@@ -268,6 +271,8 @@ class ChatScreen(Screen[None]):
         self.transcript.show_rows(self._projection.drop_older(), now_ms=self._clock.now_ms())
 
     async def _fetch_older(self, fetch: FetchOlder) -> None:
+        from pi_durable_tui.tui.bridge import OLDER_ENTRIES  # noqa: PLC0415 - not before the first paint
+
         before = self._projection.first_id
         page = await fetch(before) if before is not None else ()
         self._is_fetching = False

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.widget import Widget
 
-from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import Notice
 from pi_durable_tui.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.palette import Palette
+    from pi_durable_tui.tui.rows import Notice
 
 _MAX_NOTICES = 3
 

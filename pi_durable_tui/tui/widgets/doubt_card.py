@@ -8,14 +8,16 @@ composer.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from rich.text import Text
 from textual import events
 from textual.content import Content
 from textual.widget import Widget
 
-from pi_durable_tui.tui.actions.doubt import Answer, Doubt
-from pi_durable_tui.tui.palette import Palette
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.actions.doubt import Answer, Doubt
+    from pi_durable_tui.tui.palette import Palette
 
 GRACE_MS = 350
 _ANSWERS: tuple[tuple[str, Answer, str], ...] = (
@@ -25,7 +27,7 @@ _ANSWERS: tuple[tuple[str, Answer, str], ...] = (
     ("4", "skip", "leave it out and go on"),
 )
 
-Settle = Callable[[Doubt, Answer], None]
+Settle: TypeAlias = "Callable[[Doubt, Answer], None]"
 
 
 class DoubtCard(Widget, can_focus=True):

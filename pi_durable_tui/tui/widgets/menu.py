@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual.widget import Widget
 
-from pi_durable_tui.tui.commands import Offer
-from pi_durable_tui.tui.palette import Palette
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.commands import Offer
+    from pi_durable_tui.tui.palette import Palette
 
 SHOWN = 10
 

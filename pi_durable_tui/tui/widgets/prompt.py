@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from textual import events
 from textual.document._document import Document, EditResult, Location
@@ -21,13 +21,15 @@ from textual.widgets import TextArea
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.tui.commands import Offer, completions
-from pi_durable_tui.tui.ports import DeskPort
 from pi_durable_tui.tui.safe_text import safe_input
 from pi_durable_tui.tui.terminal_app import TerminalApp
 from pi_durable_tui.tui.widgets.choices import Choice, Choices
 from pi_durable_tui.tui.widgets.composing import tokens
 from pi_durable_tui.tui.widgets.composing.kill_ring import KillRing
-from pi_durable_tui.tui.widgets.menu import Menu
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.ports import DeskPort
+    from pi_durable_tui.tui.widgets.menu import Menu
 
 TYPING_GAP_S = 0.015
 FOLD_CHARS = 4_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.text import Text
 from textual import events
@@ -19,13 +19,15 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.tui.draw.diff import diff_lines
 from pi_durable_tui.tui.draw.markdown import MarkdownPainter
 from pi_durable_tui.tui.draw.paint import new_console, to_segments
 from pi_durable_tui.tui.draw.syntax import highlight
-from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line, safe_text
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import ToolSlot
+    from pi_durable_tui.tui.palette import Palette
 
 GRACE_MS = 350
 SHORT_LINES = 8  # of a call that is surely seen whole

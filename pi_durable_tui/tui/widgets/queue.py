@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rich.text import Text
 from textual.widget import Widget
 
-from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import QueuedRow
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.palette import Palette
+    from pi_durable_tui.tui.rows import QueuedRow
 
 _SHOWN = 5
 

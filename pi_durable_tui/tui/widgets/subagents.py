@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.text import Text as Styled
 from textual import events
 from textual.message import Message
 from textual.widget import Widget
 
-from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage
 from pi_durable_tui.tui import status
-from pi_durable_tui.tui.following import Subagent
-from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.view import ConversationView
+    from pi_durable_tui.tui.following import Subagent
+    from pi_durable_tui.tui.palette import Palette
 
 _SHOWN = 4
 _TAIL_CHARS = 2_000

@@ -6,6 +6,7 @@ It draws the nodes it is given, and says which one shall be stopped or opened. I
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.text import Text
 from textual import events
@@ -13,9 +14,11 @@ from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 
-from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.tui.actions.tree import TaskRow, task_rows
-from pi_durable_tui.tui.palette import Palette
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.observation.inspection import TaskNode
+    from pi_durable_tui.tui.palette import Palette
 
 
 class TaskPanel(Widget, can_focus=True):

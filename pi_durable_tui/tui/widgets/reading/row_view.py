@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from rich.segment import Segment
 from rich.style import Style
@@ -20,10 +21,12 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
-from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.projection import Rows
 from pi_durable_tui.tui.rows import FoldedRow, RetryRow, Row, ToolRow
 from pi_durable_tui.tui.widgets.reading.drawn import DrawnRow, DrawnRows
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.palette import Palette
+    from pi_durable_tui.tui.projection import Rows
 
 _SETTLE_ROUNDS = 6
 
