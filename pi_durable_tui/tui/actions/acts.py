@@ -13,7 +13,8 @@ from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES, ThemeName
-from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_lines
+from pi_durable_tui.tui.rewinding.rewind import Rewinding
+from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_parts
 from pi_durable_tui.tui.status import count_text, money_text
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "permissions": PermissionList(app).show,
         "undo": files.undo,
         "redo": files.redo,
+        "rewind": Rewinding(app, moves, files).rewind,
         "compact": acts.compact,
         "context": acts.context,
         "session": acts.session,

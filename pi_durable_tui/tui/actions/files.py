@@ -1,4 +1,7 @@
-"""What /undo and /redo do: show what taking file changes back would mean, and do it when a person says so (rule TU-18)."""
+"""What /undo and /redo do: show what taking file changes back would mean, and do it when a person says so (rule TU-18).
+
+/rewind (tui/rewinding) takes files back with the same look and the same key.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pi_durable_tui.records.entry import USER
 from pi_durable_tui.tui.bridge import Bridge
-from pi_durable_tui.tui.ports import FilesPort, PlanPort
+from pi_durable_tui.tui.ports import FilesPort, PlanPort, RestoredPort
 from pi_durable_tui.tui.safe_text import safe_line
 from pi_durable_tui.tui.screens.picker import Choice, PickerScreen
 
@@ -38,7 +41,7 @@ class Files:
         if bridge.files is None:
             self._app.tell("info", "Files are not kept in this session, so nothing can be taken back.")
         elif view.is_busy:
-            self._app.tell("info", "Work is going on. Esc stops it; then files can be taken back.")
+            self._app.tell("info", "Work is going on. Stop it first; then files can be taken back.")
         else:
             self._app.run_worker(act(bridge, bridge.files))
 
@@ -68,11 +71,19 @@ class Files:
             await self._offer(bridge, files, plan, "redo")
 
     async def _offer(self, bridge: Bridge, files: FilesPort, plan: PlanPort, kind: Literal["undo", "redo"]) -> None:
-        """Show every file with its difference; nothing happens before the key that says so."""
-        self._warn(plan, kind)
+        self.warn(plan, kind)
         if not plan.steps:
             self._app.tell("info", "No file has to be changed for that." if kind == "undo" else "There is no /undo to take back here.")
             return
+        title = f"Take back {_files(len(plan.steps))}?" if kind == "undo" else f"Bring {_files(len(plan.steps))} back again?"
+        shown = bridge.conversation_id
+        restored = await self.restore(bridge, files, shown, plan) if await self.agreed(plan, title) else None
+        if restored is not None:
+            again = " /redo brings the changes again." if kind == "undo" else ""
+            self._app.tell("good", f"{_files(len(restored.paths))} changed. The model is not told.{again}")
+
+    async def agreed(self, plan: PlanPort, title: str) -> bool:
+        """Show every file with its difference; True after the key that says so, else nothing was changed, which is told."""
         here = f"{self._app.view.agent.cwd}/" if self._app.view is not None else ""
         choices = [
             Choice(
@@ -84,21 +95,21 @@ class Files:
             )
             for step in plan.steps
         ]
-        title = f"Take back {_files(len(plan.steps))}?" if kind == "undo" else f"Bring {_files(len(plan.steps))} back again?"
         picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, title, choices, keys={"y": "changes all of these files"}))
         if picked is None or picked.key != "y":
             self._app.tell("info", "Nothing was changed.")
-            return
-        shown = bridge.conversation_id
-        restored = await bridge.ask(lambda _harness: files.restore(shown, plan))
-        if restored is None:
-            return
-        for path, why in restored.failed:
-            self._app.tell("warn", f"{safe_line(path)}: {why}")
-        again = " /redo brings the changes again." if kind == "undo" else ""
-        self._app.tell("good", f"{_files(len(restored.paths))} changed. The model is not told.{again}")
+            return False
+        return True
 
-    def _warn(self, plan: PlanPort, kind: str) -> None:
+    async def restore(self, bridge: Bridge, files: FilesPort, conversation_id: int, plan: PlanPort) -> RestoredPort | None:
+        """Carry a plan out and record it in a conversation; what could not be done is told. None on a problem, which is told."""
+        restored = await bridge.ask(lambda _harness: files.restore(conversation_id, plan))
+        for path, why in restored.failed if restored is not None else ():
+            self._app.tell("warn", f"{safe_line(path)}: {why}")
+        return restored
+
+    def warn(self, plan: PlanPort, kind: Literal["undo", "redo"]) -> None:
+        """Say what cannot be taken back, and what is not known."""
         for path, why in plan.impossible[:SHOWN_IMPOSSIBLE]:
             self._app.tell("warn", f"{safe_line(path)} cannot be taken back: {why}")
         if len(plan.impossible) > SHOWN_IMPOSSIBLE:

@@ -104,7 +104,7 @@ class Moves:
 
     async def _fork(self, bridge: Bridge, argument: str) -> None:
         shown = bridge.conversation_id
-        points = fork_points(await self._transcript(bridge, shown))
+        points = fork_points(await self.transcript(bridge, shown))
         if argument:
             point = point_at(points, int(argument)) if argument.isdecimal() else None
             if point is None:
@@ -154,7 +154,7 @@ class Moves:
             return
         branch = picked.value
         if picked.key == "f":
-            points = fork_points(await self._transcript(bridge, branch.chat.conversation_id))
+            points = fork_points(await self.transcript(bridge, branch.chat.conversation_id))
             if points:
                 await self._fork_at(bridge, branch.chat.conversation_id, points[-1])
             else:
@@ -174,7 +174,9 @@ class Moves:
         if picked is not None:
             await self._open(bridge, picked.value.chat.conversation_id, is_look=True)
 
-    async def _transcript(self, bridge: Bridge, conversation_id: int) -> tuple[StoredEntry, ...]:
+    async def transcript(self, bridge: Bridge, conversation_id: int) -> tuple[StoredEntry, ...]:
+        """The newest LISTED_ENTRIES entries of a conversation, ids growing; none on a problem, which is told."""
+
         async def read(harness: HarnessPort) -> tuple[StoredEntry, ...]:
             conversation = await harness.conversation(conversation_id)
             found = page = await conversation.entries(limit=PAGE)
