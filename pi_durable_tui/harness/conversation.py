@@ -136,12 +136,12 @@ class Conversation:
     async def abort(self, *, background: bool = False) -> tuple[Submission, ...]:
         """Stop the work of this conversation, durably, and wait until it has stopped (rules TK-15 to TK-17).
 
-        Queued inputs are withdrawn and returned, oldest first; queued writes stay. Background tasks go on, unless `background`.
+        Queued inputs are withdrawn and returned, oldest first; queued writes and notices stay. Background tasks go on, unless `background`.
         """
 
         async def write(transaction: Transaction) -> tuple[Submission, ...]:
             desk = await Desk.take(transaction, self.id)
-            taken = [item.submission_id for item in desk.inbox.items if item.mode != "write"]
+            taken = [item.submission_id for item in desk.inbox.items if item.is_typed]
             desk.withdraw(taken, "withdrawn")
             for task_id in self._below(background=background):
                 task = self._table.tasks[task_id]

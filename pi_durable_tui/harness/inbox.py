@@ -9,6 +9,7 @@ import msgspec
 
 from pi_durable_tui.harness.live import Inbox, InboxItem
 from pi_durable_tui.harness.settings import Settings
+from pi_durable_tui.records.entry import NOTICE
 
 Boundary: TypeAlias = Literal["start", "turn", "end"]
 """start: the conversation is idle and something was handed in. turn: a tool round has ended. end: the final answer has come."""
@@ -37,10 +38,12 @@ def take(inbox: Inbox, boundary: Boundary, settings: Settings) -> Taken:
     """What to place at `boundary`: every write first, then user items.
 
     After a tool round only steering items join the run. At its end steering items go before follow-ups. At a start the oldest item
-    decides, so that what stayed queued after a failed run is placed before anything newer (rule SU-5).
+    decides, so that what stayed queued after a failed run is placed before anything newer (rule SU-5). What the program itself has to
+    tell takes nobody's turn: all of it goes along at each boundary.
     """
     writes = tuple(item for item in inbox.items if item.mode == "write")
-    inputs = [item for item in inbox.items if item.mode != "write"]
+    notices = [item for item in inbox.items if item.mode != "write" and item.kind == NOTICE]
+    inputs = [item for item in inbox.items if item.mode != "write" and item.kind != NOTICE]
     steers = [item for item in inputs if item.mode == "steer"]
     match boundary:
         case "turn":
@@ -50,6 +53,6 @@ def take(inbox: Inbox, boundary: Boundary, settings: Settings) -> Taken:
         case "start":
             candidates = [item for item in inputs if item.mode == inputs[0].mode]
     mode = settings.steering_mode if candidates and candidates[0].mode == "steer" else settings.follow_up_mode
-    chosen = tuple(candidates if mode == "all" else candidates[:1])
+    chosen = (*notices, *(candidates if mode == "all" else candidates[:1]))
     placed = frozenset(item.submission_id for item in (*writes, *chosen))
     return Taken(writes=writes, inputs=chosen, rest=without(inbox, placed))

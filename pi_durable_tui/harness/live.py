@@ -10,6 +10,7 @@ from typing import Literal
 import msgspec
 
 from pi_durable_tui.records.document import Definition, Op
+from pi_durable_tui.records.entry import USER
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Record, Usage
 from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
@@ -29,12 +30,20 @@ class Agent(Record, frozen=True):
 
 
 class Run(Record, frozen=True):
-    """The turns from an input to its final answer. `task_id` is the generation's."""
+    """The turns from an input to its final answer.
+
+    Attributes:
+        task_id: The generation's.
+        used_ms: How long it has worked, over all processes that worked on it; counted only under a limit on time.
+        limit: Why it is being ended: it has used what it was given (rule SA-14).
+    """
 
     task_id: int
     started_at_ms: int
     submissions: tuple[int, ...] = ()
     turn: int = 1
+    used_ms: int = 0
+    limit: Problem | None = None
 
 
 class RetryWait(Record, frozen=True):
@@ -100,17 +109,24 @@ class Live(Record, frozen=True):
     tools: tuple[ToolSlot, ...] = ()
     run_failure: Failure | None = None
     commands: tuple[ToolSlot, ...] = ()  # what a person runs beside the agent
+    background: tuple[ToolSlot, ...] = ()  # calls that go on behind their results (rule TO-10)
     compactions: tuple[CompactionRun, ...] = ()
     compaction_failure: Failure | None = None
 
 
 class InboxItem(Record, frozen=True):
-    """A queued submission."""
+    """A queued submission. `kind` is that of the entry it becomes."""
 
     submission_id: int
     mode: Literal["followUp", "steer", "write"]
     content: tuple[Content, ...]
     at_ms: int
+    kind: str = USER
+
+    @property
+    def is_typed(self) -> bool:
+        """Whether a person handed it in: only that can be taken back."""
+        return self.kind == USER and self.mode != "write"
 
 
 class Inbox(Record, frozen=True):
@@ -142,7 +158,7 @@ class Draft(Record, frozen=True):
 
 def _quiet(value: Json, _ops: list[Op], deltas: int) -> bool:
     """Write a base when nothing is going on, so that older revisions can be reclaimed (FB-16), or when the chain grows long."""
-    idle = isinstance(value, dict) and not value.get("run") and not value.get("tools") and not value.get("commands")
+    idle = isinstance(value, dict) and not any(value.get(name) for name in ("run", "tools", "commands", "background"))
     return idle or deltas >= 512
 
 

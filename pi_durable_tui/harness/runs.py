@@ -14,7 +14,7 @@ from pi_durable_tui.harness.inbox import Boundary, take, with_item
 from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, InboxItem, Live, Run
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json, to_json
-from pi_durable_tui.records.entry import RESET, USER, Entry
+from pi_durable_tui.records.entry import NOTICE, RESET, USER, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text
 from pi_durable_tui.records.messages import Content, Problem, Record, Text, UserMessage
 from pi_durable_tui.records.submission import Done, Mode, Placed, Queued, Submission, Unanswered, content_digest
@@ -76,7 +76,20 @@ class Desk:
 
     # --------------------------------------------------------------------------------------------------------- placing
 
-    def hand_in(self, mode: Mode, content: tuple[Content, ...], settings: Settings, *, request_id: str | None = None) -> Submission:
+    def notify(self, text: str, settings: Settings, *, request_id: str, data: JsonObject) -> Submission:
+        """Let the program tell the model something: now when nothing runs, which begins a run, else after the current tool round."""
+        return self.hand_in("steer", (Text(text=clean_text(text)),), settings, request_id=request_id, kind=NOTICE, data=data)
+
+    def hand_in(
+        self,
+        mode: Mode,
+        content: tuple[Content, ...],
+        settings: Settings,
+        *,
+        request_id: str | None = None,
+        kind: str = USER,
+        data: JsonObject | None = None,
+    ) -> Submission:
         """Queue a new submission; in an idle conversation place what is due and begin a run. Returns the submission as it is then."""
         submission = Submission(
             id=self.transaction.new_id(),
@@ -87,10 +100,12 @@ class Desk:
             at_ms=self.transaction.now_ms,
             state=Queued(),
             request_id=request_id,
+            kind=kind,
+            data=data,
         )
         self.submissions[submission.id] = submission
         self.transaction.put_submission(submission)
-        item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms)
+        item = InboxItem(submission_id=submission.id, mode=submission.mode, content=submission.content, at_ms=submission.at_ms, kind=kind)
         self.inbox = with_item(self.inbox, item)
         if self.live.run is None:
             self.start_if_due(settings)
@@ -114,7 +129,7 @@ class Desk:
             kind=submission.kind,
             at_ms=self.transaction.now_ms,
             message=UserMessage(content=submission.content),
-            data={"submissionId": submission_id},
+            data={"submissionId": submission_id, **(submission.data or {})},
         )
         self.transaction.insert_entry(entry)
         return entry.id

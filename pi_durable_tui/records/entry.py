@@ -15,6 +15,7 @@ RESET = "pi.reset"
 COMPACTION = "pi.compaction"
 THOUGHTS_REFUSED = "pidurable.thoughts-refused"  # thoughts of the answers before it are not sent any more (CASE-B9)
 COMMAND = "pidurable.command"  # a command that a person ran beside the agent
+NOTICE = "pidurable.notice"  # what the program itself tells the model: something ended, or files changed under it
 
 
 class Edit(Record, frozen=True):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 
-from pi_durable_tui.records.entry import COMMAND, COMPACTION, RESET, THOUGHTS_REFUSED, StoredEntry
+from pi_durable_tui.records.entry import COMMAND, COMPACTION, NOTICE, RESET, THOUGHTS_REFUSED, USER, StoredEntry
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.foreign.colors import Colored, Span, colored
 from pi_durable_tui.tui.foreign.images import image_words
@@ -141,12 +141,12 @@ def queued_rows(view: ConversationView) -> tuple[QueuedRow, ...]:
     delivered = [
         QueuedRow(submission_id=one.id, text=safe_line(content_text(one.content)), mode=one.mode, state="delivered")
         for one in view.submissions
-        if run is not None and one.status == "placed" and one.at_ms > run.started_at_ms and one.mode != "write"
+        if run is not None and one.status == "placed" and one.at_ms > run.started_at_ms and one.mode != "write" and one.kind == USER
     ]
     waiting = [
         QueuedRow(submission_id=item.submission_id, text=safe_line(content_text(item.content)), mode=item.mode, state="queued")
         for item in view.inbox.items
-        if item.mode != "write"
+        if item.is_typed
     ]
     return (*delivered, *waiting)
 
@@ -158,6 +158,8 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
     match entry.message:
         case _ if entry.kind == COMMAND:
             return (command_row(key, entry.data or {}),)
+        case UserMessage(content=content) if entry.kind == NOTICE:
+            return (notice_row(key, content_text(content), entry.data or {}),)
         case UserMessage(content=content) if entry.kind == COMPACTION:
             text = content_text(content).strip().removeprefix("<summary>").removesuffix("</summary>")
             return (SummaryRow(key=key, head=_summary_head(entry.data or {}), text=safe_text(text).strip("\n")),)
@@ -240,12 +242,23 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
 
 def command_row(key: str, data: JsonObject) -> ToolRow:
     """The row of a command that a person ran: its output stands open."""
-    result = ToolResultMessage(
-        tool_call_id="", tool_name=_string(data.get("name")), content=(Text(text=_string(data.get("output"))),), is_error=data.get("isError") is True
-    )
-    row = result_row(key, result, data)
+    row = _data_row(key, data)
     remarks = row.remarks if data.get("shown") is True else (*row.remarks, "the model does not see this")
     return replace(row, is_own=True, remarks=remarks)
+
+
+def notice_row(key: str, text: str, data: JsonObject) -> Row:
+    """The row of what the program told the model: how work in the background ended, or one line."""
+    if "taskId" in data:
+        return _data_row(key, data)
+    return MarkRow(key=key, tone="info", text=safe_line(text.strip("[]")))
+
+
+def _data_row(key: str, data: JsonObject) -> ToolRow:
+    """The row of what a tool did outside of a round of calls."""
+    output = _string(data.get("output"))
+    result = ToolResultMessage(tool_call_id="", tool_name=_string(data.get("name")), content=(Text(text=output),), is_error=data.get("isError") is True)
+    return result_row(key, result, data)
 
 
 def slot_row(slot: ToolSlot, *, is_own: bool = False) -> ToolRow:

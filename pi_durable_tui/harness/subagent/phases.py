@@ -14,7 +14,7 @@ from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefin
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
 from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -35,7 +35,7 @@ async def report(runtime: TaskRuntime) -> None:
 
     async def write(transaction: Transaction, task: Task) -> Move:
         if wanted.background:
-            await _tell(transaction, services, task, _text(wanted.name, str(value["text"]), problem))
+            await _tell(transaction, services, task, wanted.name, str(value["text"]), problem)
         return End(Completed(value=value) if isinstance(state, Done) else Failed(problem=problem or Problem(reason="interrupted")))
 
     await runtime.commit(write, priority="outcome")
@@ -48,10 +48,12 @@ async def said(reader: Storage | Transaction, conversation_id: int) -> JsonObjec
     return {"conversationId": conversation_id, "text": next((text for text in texts if text.strip()), "")}
 
 
-async def _tell(transaction: Transaction, services: Services, task: Task, text: str) -> None:
+async def _tell(transaction: Transaction, services: Services, task: Task, name: str, said: str, problem: Problem | None) -> None:
     """Hand the report to the conversation that asked, as a message of its own."""
     desk = await Desk.take(transaction, task.conversation_id)
-    desk.hand_in("steer", (Text(text=text),), services.settings, request_id=f"subagent-report:{task.id}")
+    data: JsonObject = {"taskId": task.id, "name": "subagent", "title": name, "output": said, "isError": problem is not None}
+    data |= {"startedAtMs": task.created_at_ms, "durationMs": max(0, transaction.now_ms - task.created_at_ms)}
+    desk.notify(_text(name, said, problem), services.settings, request_id=f"subagent-report:{task.id}", data=data)
     desk.put_back()
 
 

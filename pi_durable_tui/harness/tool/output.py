@@ -59,6 +59,6 @@ class RunningOutput:
 
 def slot_of(live: JsonObject, task_id: int) -> JsonObject | None:
     """The slot of a task in a stored `pi.live`."""
-    lists: list[Json] = [live.get("tools"), live.get("commands")]
+    lists: list[Json] = [live.get("tools"), live.get("commands"), live.get("background")]
     found = [slot for slots in lists if isinstance(slots, list) for slot in slots if isinstance(slot, dict) and slot.get("taskId") == task_id]
     return found[0] if found else None

@@ -71,7 +71,7 @@ class Outbox:
     def take_back(self) -> None:
         """The newest queued message comes back."""
         view, bridge = self._app.view, self._app.bridge
-        waiting = [item for item in view.inbox.items if item.mode != "write"] if view is not None else []
+        waiting = [item for item in view.inbox.items if item.is_typed] if view is not None else []
         if waiting and bridge is not None:
             self._app.run_worker(self._take_back(bridge, waiting[-1].submission_id, content_text(typed(waiting[-1].content))))
 
