@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import takewhile
 from typing import TypeAlias, cast
 
 from pi_durable_tui.errors import BadRequest
@@ -110,11 +109,20 @@ def _diff(before: Json, after: object, path: Path, root: str) -> list[Op]:
         steps = _diff_list(before, cast("Sequence[object]", after), path, root)
     else:
         return [] if same(before, after) else [_replace(after, path, root)]
-    if not steps:
-        return []
+    if not steps or _are_within_one_part(steps, len(path)):
+        return steps
     cost = _cost(steps, math.inf)
     whole = cast("object", after)
     return steps if cost <= _cost(("s", path, whole), cost) + _SHARING_CHARS else [_replace(whole, path, root)]
+
+
+def _are_within_one_part(steps: list[Op], depth: int) -> bool:
+    """True when all steps lead on into one part of the value at `depth`: they were weighed against that part, and the value costs no less."""
+    inner = depth + 1
+    first = cast("list[Json]", steps[0][1])
+    if len(first) <= inner:
+        return False
+    return len(steps) == 1 or all(len(path) > inner and path[depth] == first[depth] for path in cast("list[list[Json]]", [step[1] for step in steps]))
 
 
 def _replace(after: object, path: Path, root: str) -> Op:
@@ -123,24 +131,32 @@ def _replace(after: object, path: Path, root: str) -> Op:
 
 
 def _diff_object(before: JsonObject, after: dict[object, object], path: Path, root: str) -> list[Op]:
-    kept: dict[str, object] = {}
-    for key, item in after.items():
-        # A key that was there before is clean; only a new one has to be looked at.
-        (name,) = (key,) if key in before else cast("JsonObject", strict({key: None}, root + _shown(path)))
-        kept[cast("str", name)] = item
+    # A key that was there before is clean; only when there is a new one have the keys to be looked at.
+    kept = cast("dict[str, object]", after) if after.keys() <= before.keys() else _clean_keys(before, after, path, root)
     steps: list[Op] = [["d", [*path, key]] for key in before if key not in kept]
     for key, item in kept.items():
-        if key in before:
-            steps += _diff(before[key], item, (*path, key), root)
-        else:
+        if key not in before:
             steps.append(_replace(item, (*path, key), root))
+        elif before[key] is not item:
+            steps += _diff(before[key], item, (*path, key), root)
     return steps
+
+
+def _clean_keys(before: JsonObject, after: dict[object, object], path: Path, root: str) -> dict[str, object]:
+    kept: dict[str, object] = {}
+    for key, item in after.items():
+        (name,) = (key,) if key in before else cast("JsonObject", strict({key: None}, root + _shown(path)))
+        kept[cast("str", name)] = item
+    return kept
 
 
 def _diff_list(before: list[Json], after: Sequence[object], path: Path, root: str) -> list[Op]:
     shorter = min(len(before), len(after))
-    start = sum(1 for _ in takewhile(lambda index: same(before[index], after[index]), range(shorter)))
-    tail = sum(1 for _ in takewhile(lambda index: same(before[-1 - index], after[-1 - index]), range(shorter - start)))
+    start = tail = 0
+    while start < shorter and same(before[start], after[start]):
+        start += 1
+    while tail < shorter - start and same(before[-1 - tail], after[-1 - tail]):
+        tail += 1
     ends = (len(before) - tail, len(after) - tail)
     chunks: list[list[Op]] = []
     at, to = start, start

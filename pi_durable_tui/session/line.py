@@ -76,12 +76,26 @@ class Line:
     def _admit(self, work: Callable[[], Coroutine[Any, Any, T]], what: str) -> Awaitable[T]:
         if self._sealed:
             raise SessionClosed(what)
-        admitted = asyncio.get_running_loop().create_task(work())
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[T] = loop.create_future()  # whoever stops waiting cancels this, and not the work
+        admitted = loop.create_task(_told(work, heard))
         self._admitted.add(admitted)
-        admitted.add_done_callback(self._ended)
-        return asyncio.shield(admitted)
+        admitted.add_done_callback(self._admitted.discard)
+        return heard
 
-    def _ended(self, admitted: asyncio.Task[Any]) -> None:
-        self._admitted.discard(admitted)
-        if not admitted.cancelled():
-            admitted.exception()  # looked at, so that asyncio does not complain when the caller has stopped waiting
+
+async def _told(work: Callable[[], Awaitable[T]], heard: asyncio.Future[T]) -> None:
+    """Do the work, and say in the same step of the loop how it ended: who waits need not wait for the task to be taken down."""
+    try:
+        result = await work()
+    except asyncio.CancelledError:
+        heard.cancel()
+        raise
+    except BaseException as error:
+        if not heard.done():
+            heard.set_exception(error)
+        if not isinstance(error, Exception):
+            raise  # the loop ends with it
+    else:
+        if not heard.done():
+            heard.set_result(result)

@@ -19,10 +19,11 @@ from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.storage.dump import Dump, check_empty
 from pi_durable_tui.storage.port import Metadata
 from pi_durable_tui.storage.space import PLENTY_BYTES, Reserve, SpaceRule, decide
-from pi_durable_tui.storage.sqlite.connection import Synchronous, read_metadata
+from pi_durable_tui.storage.sqlite.connection import SELECT_METADATA, UPDATE_METADATA, Synchronous, metadata_row, read_metadata
 from pi_durable_tui.storage.sqlite.reads import Reads
+from pi_durable_tui.storage.sqlite.row import Row
 from pi_durable_tui.storage.sqlite.sql import Sql
-from pi_durable_tui.storage.sqlite.writes import Writes
+from pi_durable_tui.storage.sqlite.writes import Writes, counters_after
 
 
 class Writer:
@@ -41,7 +42,8 @@ class Writer:
         self._record_level: Synchronous = synchronous
         self._level: Synchronous | None = None
         self._failed: str | None = None
-        self._next_seq = read_metadata(sql, path).next_seq
+        self._counters = read_metadata(sql, path)
+        self._counters_row = metadata_row(self._counters)
         self._reserve.refill(self._reserve.free_bytes())
 
     def commit(self, batch: Batch) -> int:
@@ -55,7 +57,7 @@ class Writer:
         except apsw.BusyError as error:
             raise StorageRejected("Another program is writing to the session file.", reason="busy") from error
         try:
-            after = self._transaction(batch)
+            after, row = self._transaction(batch)
             self._sql.run("COMMIT")
         except StorageRejected:
             self._roll_back()
@@ -65,7 +67,7 @@ class Writer:
             with contextlib.suppress(apsw.Error):
                 self._roll_back()
             raise
-        self._next_seq = after.next_seq
+        self._counters, self._counters_row = after, row
         self._reserve.refill(free_bytes)
         return after.next_seq - 1
 
@@ -88,7 +90,7 @@ class Writer:
             with contextlib.suppress(apsw.Error):
                 self._roll_back()
             raise
-        self._next_seq = dump.counters.next_seq
+        self._counters, self._counters_row = dump.counters, metadata_row(dump.counters)
 
     def has_room(self) -> bool:
         """True when an effect may start, because its outcome will fit (rule TO-9)."""
@@ -106,19 +108,23 @@ class Writer:
         else:
             self._sql.leave_log_on_close()
 
-    def _transaction(self, batch: Batch) -> Metadata:
-        counters = read_metadata(self._sql, self._path)
-        if counters.next_seq != self._next_seq:
+    def _transaction(self, batch: Batch) -> tuple[Metadata, Row]:
+        if self._sql.row(SELECT_METADATA) != self._counters_row:
             # The lock was got around, by removing its file or on a disk without locks. Whoever notices stops; the other may go on.
-            raise SessionFailed(f"another process wrote commit {counters.next_seq - 1} to {self._path}")
+            found = read_metadata(self._sql, self._path)
+            raise SessionFailed(f"another process wrote commit {found.next_seq - 1} to {self._path}")
+        after = counters_after(self._counters, batch)
+        row = metadata_row(after)
         try:
-            return self._writes.write(batch, counters)
+            self._writes.write(batch, self._counters)
+            self._sql.run(UPDATE_METADATA, row)
         except apsw.ConstraintError as error:
             raise StorageRejected(f"The session file does not allow it ({error}).", reason="invalid") from error
         except apsw.FullError as error:
             raise StorageRejected("There is no space left on the disk.", reason="no_space") from error
         except (UnicodeEncodeError, TypeError, OverflowError, msgspec.MsgspecError) as error:
             raise StorageRejected(f"A record cannot be written as JSON ({error}).", reason="invalid") from error
+        return after, row
 
     def _roll_back(self) -> None:
         try:

@@ -39,9 +39,10 @@ class Writes:
         self._sql = sql
         self._path = str(path)
         self._reads = reads
+        self._documents: dict[int, StoredDocument] = {}  # as committed: nobody else writes, and what a transaction changes is forgotten here
 
-    def write(self, batch: Batch, counters: Metadata) -> Metadata:
-        """The batch and the new counters are in the open transaction.
+    def write(self, batch: Batch, counters: Metadata) -> None:
+        """The batch is in the open transaction; the counters after it are for the caller to write.
 
         Args:
             counters: As stored before.
@@ -52,7 +53,8 @@ class Writes:
         """
         fresh = admit(batch, counters, self)
         seq = counters.next_seq
-        self._sql.run_many("INSERT INTO record_ids (id, kind) VALUES (?, ?)", fresh.items())
+        if fresh:
+            self._sql.run_many("INSERT INTO record_ids (id, kind) VALUES (?, ?)", fresh.items())
         for conversation in batch.conversations:
             self._insert(CONVERSATIONS, conversation.id, conversation)
         for entry in batch.entries:
@@ -63,9 +65,6 @@ class Writes:
             self._put(SUBMISSIONS, submission.id, submission, is_new=submission.id in fresh)
         for write in _retired_first(batch):
             self._write_document(write, seq, fresh)
-        after = counters_after(counters, batch)
-        self._sql.run(UPDATE_METADATA, metadata_row(after))
-        return after
 
     def restore(self, dump: Dump) -> None:
         """Everything in the dump is in the open transaction of an empty store.
@@ -97,7 +96,10 @@ class Writes:
         return None if row is None else msgspec.convert(row[0], int)
 
     def stored_document(self, document_id: int) -> StoredDocument | None:
-        return self._reads.one(DOCUMENTS, document_id)
+        found = self._documents.get(document_id) or self._reads.one(DOCUMENTS, document_id)
+        if found is not None:
+            self._documents[document_id] = found
+        return found
 
     def live_document(self, address: Address) -> int | None:
         document = self._reads.live_document(address)
@@ -124,7 +126,7 @@ class Writes:
                 self._add_revision(write, "delta", seq)
             case DocumentRetired():
                 document = self._document(write.document_id)
-                self._put(DOCUMENTS, document.id, structs.replace(document, retired_seq=seq), is_new=False)
+                self._put_document(structs.replace(document, retired_seq=seq), is_new=False)
                 if document.history == "latest":
                     self._sql.run("DELETE FROM document_revisions WHERE document_id = ?", (document.id,))
 
@@ -132,11 +134,15 @@ class Writes:
         document = StoredDocument(id=write.document_id, address=write.address, version=write.version, history=write.history)
         before = None if is_new else self._document(write.document_id)
         if before != document:
-            self._put(DOCUMENTS, document.id, document, is_new=is_new)
+            self._put_document(document, is_new=is_new)
         if before is not None and before.history == document.history == "latest":
             # Nobody may look back further than the newest base (rule ST-10).
             self._sql.run("DELETE FROM document_revisions WHERE document_id = ?", (document.id,))
         self._add_revision(write, "base", seq)
+
+    def _put_document(self, document: StoredDocument, *, is_new: bool) -> None:
+        self._documents.pop(document.id, None)
+        self._put(DOCUMENTS, document.id, document, is_new=is_new)
 
     def _add_revision(self, write: DocumentBase | DocumentDelta, kind: str, seq: int) -> None:
         self._insert_revision(write.document_id, seq, kind, codec.encode(revision_of(write)))
