@@ -148,11 +148,9 @@ async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: f
     opened = await open_wished(setup, wish)
     telling: list[asyncio.Future[None]] = []
 
-    async def fork(conversation_id: int, entry_id: int) -> Conversation:
-        made = await opened.harness.fork(conversation_id, entry_id)
+    def forked(made: Conversation, entry_id: int) -> None:
         _say(f"\n  ⑂ a fork of the conversation, as of entry {entry_id}\n")
         telling.append(asyncio.ensure_future(_tell(made)))
-        return made
 
     try:
         record_commits(opened, stage)
@@ -161,7 +159,7 @@ async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: f
         telling.append(asyncio.ensure_future(_tell(opened.conversation)))
         if wish.resume:
             await opened.harness.resume()
-        await act(opened, PlainHands(opened.conversation, fork), story, stage, setup.clock)
+        await act(opened, PlainHands(opened.conversation, opened.harness, forked), story, stage, setup.clock)
     finally:
         await opened.harness.close()
         await asyncio.gather(*telling)  # the close ended them, after they had got everything

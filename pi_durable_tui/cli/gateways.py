@@ -14,7 +14,7 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import UsageError
 from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelGateway, ModelInfo, ModelRequest
 from pi_durable_tui.models.playback import PlaybackModel
-from pi_durable_tui.playback.folder import count_started, load
+from pi_durable_tui.playback.folder import Progress, load
 
 
 class Gateways:
@@ -65,7 +65,7 @@ class Gateways:
             self._recorded[name] = PlaybackModel(
                 name=story.name,
                 requests=story.requests,
-                started=lambda session_id: count_started(self._progress, session_id),
+                progress=Progress(self._progress),
                 clock=self._clock,
                 window_tokens=story.window_tokens,
             )

@@ -1,7 +1,8 @@
 """A model that says what was recorded: `playback/NAME` (rule CL-5: it needs no key and no network).
 
 It plays `model.jsonl`, one event per line, grouped by request. Which request of a conversation it is, is counted where it survives a
-kill (`Started`), so that a run that is killed and continued goes on with the next request, as a real provider would. A request that
+kill (`Progress`), so that a run that is killed and continued goes on with the next request, as a real provider would. Which of the
+story's conversations somebody is in is told by the first request, and stays so. A request that
 does not fit the recording fails with words that say what differs; nothing is ever guessed or skipped.
 """
 
@@ -9,8 +10,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from typing import Literal, TypeAlias
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 
@@ -29,14 +30,23 @@ from pi_durable_tui.harness.ports import (
     UsageReport,
 )
 from pi_durable_tui.records.codec import encode
-from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Message, SystemMessage, Text, ToolResultMessage, Usage, UserMessage
 
 ARGUMENT_PIECE_CHARS = 24
 WINDOW_TOKENS = 200_000
 
-Started: TypeAlias = Callable[[str], int]
-"""(provider-facing session id) -> the number of this request in that conversation, from 1; counted for good before it returns."""
+
+class Progress(Protocol):
+    """Which requests were started, kept where it survives a kill."""
+
+    def started(self) -> Sequence[tuple[str, str | None]]:
+        """(provider-facing session id, the story's conversation that answered it or None) of every request, in order."""
+        ...
+
+    def note(self, session_id: str, conversation: str | None) -> None:
+        """One more was started; returns once that is noted."""
+        ...
 
 
 class RequestLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="request"):
@@ -71,12 +81,13 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="call"):
-    """A tool call. Its arguments come as pieces of JSON text, each after `each_ms`."""
+    """A tool call. Its arguments come as pieces of JSON text, each after `each_ms`; `raw` instead of them is no JSON, or not all of it."""
 
     key: int
     id: str
     name: str
-    arguments: JsonObject
+    arguments: JsonObject = msgspec.field(default_factory=dict[str, Json])
+    raw: str | None = None
     after_ms: int = 0
     each_ms: int = 0
 
@@ -152,9 +163,22 @@ def parse(text: str, where: str) -> tuple[Request, ...]:
     return tuple(Request(expect=expect, steps=tuple(steps)) for expect, steps in found)
 
 
-def fitting(requests: Sequence[Request], number: int, request: ModelRequest, name: str) -> Request | str:
-    """The recorded request that this one is, as number `number` of its conversation in the story `name`; a text: why there is none. PURE."""
+def fitting(requests: Sequence[Request], request: ModelRequest, started: Sequence[tuple[str, str | None]], name: str) -> Request | str:
+    """The recorded request that this one is; a text: why there is none. PURE.
+
+    Args:
+        requests: Of the story.
+        started: Who asked before: (session id, the story's conversation that answered).
+        name: Of the story.
+    """
+    number = 1 + sum(session_id == request.session_id for session_id, _ in started)
     recorded = [item for item in requests if item.expect.number == number]
+    known = next((conversation for session_id, conversation in started if session_id == request.session_id and conversation is not None), None)
+    if known is None:  # of several that fit, one that nobody else is in
+        taken = {conversation for _, conversation in started}
+        recorded = sorted(recorded, key=lambda item: item.expect.conversation in taken)
+    else:
+        recorded = [item for item in recorded if item.expect.conversation == known]
     found = next((item for item in recorded if difference(item.expect, request) is None), None)
     if found is not None:
         return found
@@ -179,21 +203,21 @@ class PlaybackModel:
     Args:
         name: Of the recorded session, for messages.
         requests: From `parse`.
-        started: Counts started requests, durably.
+        progress: Counts started requests, durably.
         clock: Paces the answer.
         window_tokens: How much it says it can read.
     """
 
-    def __init__(self, *, name: str, requests: tuple[Request, ...], started: Started, clock: Clock, window_tokens: int = WINDOW_TOKENS) -> None:
+    def __init__(self, *, name: str, requests: tuple[Request, ...], progress: Progress, clock: Clock, window_tokens: int = WINDOW_TOKENS) -> None:
         self._window_tokens = window_tokens
         self._name = name
         self._requests = requests
-        self._started = started
+        self._progress = progress
         self._clock = clock
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        number = self._started(request.session_id)
-        recorded = fitting(self._requests, number, request, self._name)
+        recorded = fitting(self._requests, request, self._progress.started(), self._name)
+        self._progress.note(request.session_id, None if isinstance(recorded, str) else recorded.expect.conversation)
         if isinstance(recorded, str):
             yield self._refusal(recorded)
             return
@@ -227,7 +251,7 @@ def events(step: Step) -> Iterator[tuple[int, ModelEvent]]:
             yield from ((wait_ms, ThinkingDelta(piece)) for wait_ms, piece in _paced(_words(step.text), step.after_ms, step.each_ms))
         case CallLine():
             yield step.after_ms, ToolCallDelta(step.key, id=step.id, name=step.name)
-            yield from ((step.each_ms, ToolCallDelta(step.key, arguments=piece)) for piece in _pieces(encode(step.arguments)))
+            yield from ((step.each_ms, ToolCallDelta(step.key, arguments=piece)) for piece in _pieces(encode(step.arguments) if step.raw is None else step.raw))
         case UsageLine():
             yield 0, UsageReport(Usage(input_tokens=step.input_tokens, output_tokens=step.output_tokens, cost_usd=0.0))
         case FinishLine():

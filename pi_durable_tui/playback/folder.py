@@ -12,84 +12,24 @@ import os
 import shutil
 import tempfile
 import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias, TypeVar
+from typing import TypeVar
 
 import msgspec
 
-from pi_durable_tui.errors import ConfigError, EnvironmentFailure, NotFound
+from pi_durable_tui.errors import BadRequest, ConfigError, EnvironmentFailure, NotFound
 from pi_durable_tui.models.playback import WINDOW_TOKENS, Request, parse
+from pi_durable_tui.playback.steps import FORMAT, Step, parse_steps
 from pi_durable_tui.records.modes import ApprovalMode
 
 T = TypeVar("T")
 
 _PACKAGE = Path(__file__).resolve().parent.parent
+CARD, INPUT, MODEL = "session.toml", "input.jsonl", "model.jsonl"
 SHELVES = (_PACKAGE.parent / "sessions", _PACKAGE / "_sessions")
 """Where stories are looked for, in this order."""
-
-
-class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A moment, told by what is stored: once all that is named holds.
-
-    Attributes:
-        answer_contains: The running answer holds this text.
-        tool: A call of this tool is running.
-        output_contains: Its output so far holds this text.
-        after_ms: So long after that, as a person needs to see it; only where nothing can happen meanwhile.
-        asks: A question about a call of this tool is open.
-        in_subagent: All of that holds in the conversation of the subagent that is at work.
-    """
-
-    answer_contains: str | None = None
-    tool: str | None = None
-    output_contains: str = ""
-    after_ms: int = 0
-    asks: str | None = None
-    in_subagent: bool = False
-
-
-class Submit(msgspec.Struct, frozen=True, kw_only=True):
-    """The person sends a prompt."""
-
-    text: str
-
-
-class Kill(msgspec.Struct, frozen=True, kw_only=True):
-    """The process dies by SIGKILL at that moment."""
-
-    when: When
-
-
-class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """The person presses Escape at that moment: it stops the subagent at work, or else the run."""
-
-    when: When
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """The person answers the question that is open at that moment."""
-
-    decision: Literal["allow", "deny"]
-    when: When
-
-
-class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """The person goes on in a fork from the newest answer that holds that text."""
-
-    at: str
-
-
-Step: TypeAlias = Submit | Kill | Stop | Answer | Fork
-
-
-class _InputLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    submit: str | None = None
-    press: str | None = None
-    kill: bool = False
-    answer: Literal["allow", "deny"] | None = None
-    fork: str | None = None
-    when: When | None = None
 
 
 class _Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -103,9 +43,16 @@ class _Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """A recorded session as it is on the shelf. `shows` is one sentence for people, `window_tokens` how much its model can read."""
+    """A recorded session as it was read.
+
+    Attributes:
+        reference: By what `load` finds it again, from any working directory: its name, or the path of its folder.
+        shows: One sentence for people.
+        window_tokens: How much its model can read.
+    """
 
     name: str
+    reference: str
     folder: Path
     title: str
     shows: str
@@ -121,7 +68,7 @@ def names(shelves: tuple[Path, ...] = SHELVES) -> tuple[str, ...]:
 
 
 def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
-    """The story of that name; the number or a part of the name is enough if only one fits.
+    """The story of that name (the number or a part of it is enough if only one fits), or the one in the folder of that path.
 
     Raises:
         NotFound: No story, or more than one, fits; the hint lists them.
@@ -130,65 +77,70 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
     stories = {path.name: path for path in _stories(shelves)}
     known = tuple(stories)
     fitting = [item for item in known if item == name] or [item for item in known if item.startswith(name) or name in item.partition("-")[2]]
-    if len(fitting) != 1 or not name:
-        hint = f"There are: {', '.join(known)}." if known else "This installation has none."
-        raise NotFound(f"recorded session {name!r}", where="the recorded sessions", hint=hint)
-    folder = stories[fitting[0]]
-    card = _decoded(_Card, tomllib.loads(_text(folder / "session.toml")), f"{fitting[0]}/session.toml")
+    if len(fitting) == 1 and name:
+        return _read(stories[fitting[0]], fitting[0])
+    folder = Path(os.path.realpath(Path(name).expanduser()))
+    if name and (folder / CARD).is_file():
+        return _read(folder, str(folder))
+    there = f"There are: {', '.join(known)}." if known else "This installation has none."
+    raise NotFound(f"recorded session {name!r}", where="the recorded sessions", hint=f"{there} Or name a folder that pidurable sessions record has made.")
+
+
+def _read(folder: Path, reference: str) -> Story:
+    name = folder.name
+    try:
+        values = tomllib.loads(_text(folder / CARD))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{name}/{CARD} is not TOML: {error}.", hint=FORMAT) from error
+    card = _decoded(_Card, values, f"{name}/{CARD}")
     return Story(
-        name=fitting[0],
+        name=name,
+        reference=reference,
         folder=folder,
         title=card.title,
         shows=card.shows,
         approve=card.approve,
         window_tokens=card.window_tokens,
-        steps=parse_steps(_text(folder / "input.jsonl"), f"{fitting[0]}/input.jsonl"),
-        requests=parse(_text(folder / "model.jsonl"), f"{fitting[0]}/model.jsonl"),
+        steps=parse_steps(_text(folder / INPUT), f"{name}/{INPUT}"),
+        requests=parse(_text(folder / MODEL), f"{name}/{MODEL}"),
     )
+
+
+def save(folder: Path, texts: Mapping[str, str], workspace: Mapping[str, bytes]) -> None:
+    """The new folder holds these files, all private, or it is not there.
+
+    Args:
+        folder: Must not be there yet.
+        texts: File name -> text.
+        workspace: Relative name -> content; the folder `workspace` is made also without any.
+
+    Raises:
+        BadRequest: The folder is there already. Nothing was written.
+        EnvironmentFailure: It cannot be written. Nothing is left of it.
+    """
+    if os.path.lexists(folder):
+        raise BadRequest(f"{str(folder)!r} is there already. Nothing was written.", hint="Name a new folder.")
+    contents = {folder / name: text.encode() for name, text in texts.items()}
+    contents |= {folder / "workspace" / name: content for name, content in workspace.items()}
+    try:
+        (folder / "workspace").mkdir(mode=0o700, parents=True)
+        folder.chmod(0o700)
+        for path, content in contents.items():
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_bytes(content)
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        reason = error.strerror or error
+        raise EnvironmentFailure(f"{str(folder)!r} cannot be written: {reason}. Nothing is left of it.", hint="Name another folder.") from error
 
 
 def _stories(shelves: tuple[Path, ...]) -> list[Path]:
     """The folders of the first shelf that holds any: beside an installed package a folder of that name may be somebody else's."""
     for shelf in shelves:
-        if found := sorted(item.parent for item in shelf.glob("[0-9]*/session.toml")):
+        if found := sorted(item.parent for item in shelf.glob(f"[0-9]*/{CARD}")):
             return found
     return []
-
-
-def parse_steps(text: str, where: str) -> tuple[Step, ...]:
-    """What the person does, from the text of an `input.jsonl`. PURE.
-
-    Raises:
-        ConfigError: Names the line.
-    """
-    steps: list[Step] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        try:
-            decoded: object = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ConfigError(f"Line {number} of {where} is not JSON: {error}.", hint="sessions/README.md describes the format.") from error
-        steps.append(_step(_decoded(_InputLine, decoded, f"line {number} of {where}"), f"Line {number} of {where}"))
-    return tuple(steps)
-
-
-def _step(line: _InputLine, where: str) -> Step:
-    said = {name: value for name in ("submit", "press", "kill", "answer", "fork") if (value := getattr(line, name))}
-    match said, line.when:
-        case {"submit": str(text), **rest}, None if not rest:
-            return Submit(text=text)
-        case {"kill": True, **rest}, When() as when if not rest:
-            return Kill(when=when)
-        case {"press": "escape", **rest}, When() as when if not rest:
-            return Stop(when=when)
-        case {"answer": ("allow" | "deny") as decision, **rest}, When() as when if not rest:
-            return Answer(decision=decision, when=when)
-        case {"fork": str(at), **rest}, None if not rest:
-            return Fork(at=at)
-        case _:
-            words = "submit, fork, or with when: kill, press escape, answer"
-            raise ConfigError(f"{where} must be one of {words}.", hint="sessions/README.md describes the format.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,14 +175,24 @@ class Stage:
         return self.root / "commits.txt"
 
 
-def set_up(story: Story) -> Stage:
+def set_up(story: Story, root: Path | None = None) -> Stage:
     """A new stage with a copy of the story's workspace.
 
+    Args:
+        root: The folder that it becomes, for one that is to be kept; it must not be there yet. None: a temporary one.
+
     Raises:
-        EnvironmentFailure: There is no room or right for temporary files.
+        BadRequest: The folder is there already. Nothing was written.
+        EnvironmentFailure: There is no room or right for it.
     """
+    if root is not None and os.path.lexists(root):
+        raise BadRequest(f"{str(root)!r} is there already. Nothing was started.", hint="Name a new folder.")
     try:
-        stage = Stage(root=Path(os.path.realpath(tempfile.mkdtemp(prefix="pidurable-demo-"))))
+        if root is None:
+            root = Path(tempfile.mkdtemp(prefix="pidurable-demo-"))
+        else:
+            root.mkdir(mode=0o700, parents=True)
+        stage = Stage(root=Path(os.path.realpath(root)))
         stage.data.mkdir(mode=0o700)
         stage.config.mkdir(mode=0o700)
         source = story.folder / "workspace"
@@ -239,7 +201,7 @@ def set_up(story: Story) -> Stage:
         else:
             stage.workspace.mkdir()
     except OSError as error:
-        raise EnvironmentFailure(f"The recorded session {story.name} cannot be set up: {error}.", hint="Make room for temporary files.") from error
+        raise EnvironmentFailure(f"The recorded session {story.name} cannot be set up: {error}.", hint="Make room for it.") from error
     return stage
 
 
@@ -262,10 +224,20 @@ def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 
-def count_started(path: Path, session_id: str) -> int:
-    """Note that a request of `session_id` started, and return the how-many-th it is (models/playback.py, `Started`)."""
-    append_line(path, session_id)
-    return lines(path).count(session_id)
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which requests of recorded models were started, in a file that outlives the process (models/playback.py, `Progress`)."""
+
+    path: Path
+
+    def started(self) -> tuple[tuple[str, str | None], ...]:
+        """(session id, conversation of the story) of every request, in order."""
+        # A line that is no list is a session id alone, as earlier versions noted it.
+        return tuple(msgspec.json.decode(line, type=tuple[str, str | None]) if line.startswith("[") else (line, None) for line in lines(self.path))
+
+    def note(self, session_id: str, conversation: str | None) -> None:
+        """One more was started, noted for good before this returns."""
+        append_line(self.path, json.dumps([session_id, conversation]))
 
 
 def files_of(folder: Path, *, limit_bytes: int = 100_000) -> dict[str, str]:
@@ -291,11 +263,11 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path.parent.name}/{path.name} cannot be read: {error}.", hint="sessions/README.md describes the format.") from error
+        raise ConfigError(f"{path.parent.name}/{path.name} cannot be read: {error}.", hint=FORMAT) from error
 
 
 def _decoded(kind: type[T], value: object, where: str) -> T:
     try:
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{where[0].upper()}{where[1:]} does not fit: {error}.", hint="sessions/README.md describes the format.") from error
+        raise ConfigError(f"{where[0].upper()}{where[1:]} does not fit: {error}.", hint=FORMAT) from error

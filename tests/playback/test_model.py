@@ -9,7 +9,7 @@ import pytest
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelFailed, ModelRequest, TextDelta, ThinkingDelta, ToolCallDelta, UsageReport
-from pi_durable_tui.models.playback import PlaybackModel, TextLine, fitting, parse
+from pi_durable_tui.models.playback import PlaybackModel, Request, TextLine, fitting, parse
 from pi_durable_tui.playback.pace import PacedClock
 from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
 
@@ -32,19 +32,21 @@ CALLS = AssistantMessage(content=(ToolCall(id="a", name="bash", arguments={}), T
 RESULTS = tuple(ToolResultMessage(tool_call_id=call, tool_name="bash", content=(Text(text=text),)) for call, text in (("a", "one"), ("b", "two")))
 
 
-class Counter:
-    """Requests per conversation, as the file does it (tests/playback/test_folder.py)."""
+class Noted:
+    """Requests that were started, as the file keeps them (tests/playback/test_folder.py)."""
 
     def __init__(self, started: int = 0) -> None:
-        self.started: dict[str, int] = {"s": started}
+        self.lines: list[tuple[str, str | None]] = [("s", "")] * started
 
-    def __call__(self, session_id: str) -> int:
-        self.started[session_id] = self.started.get(session_id, 0) + 1
-        return self.started[session_id]
+    def started(self) -> list[tuple[str, str | None]]:
+        return self.lines
+
+    def note(self, session_id: str, conversation: str | None) -> None:
+        self.lines.append((session_id, conversation))
 
 
 def _model(*, started: int = 0, clock: ManualClock | None = None) -> PlaybackModel:
-    return PlaybackModel(name="story", requests=parse(RECORDED, "model.jsonl"), started=Counter(started), clock=clock or ManualClock())
+    return PlaybackModel(name="story", requests=parse(RECORDED, "model.jsonl"), progress=Noted(started), clock=clock or ManualClock())
 
 
 def _request(*messages: UserMessage | AssistantMessage | ToolResultMessage | SystemMessage) -> ModelRequest:
@@ -169,16 +171,34 @@ NAMED = """\
 """
 
 
+def _said(requests: tuple[Request, ...], noted: Noted, session_id: str, text: str) -> str:
+    """What is answered to that person, who says this; and it is noted."""
+    request = ModelRequest(model="m", messages=(UserMessage(content=(Text(text=text),)),), session_id=session_id)
+    found = fitting(requests, request, noted.started(), "story")
+    noted.note(session_id, None if isinstance(found, str) else found.expect.conversation)
+    return found if isinstance(found, str) else next(step.text for step in found.steps if isinstance(step, TextLine))
+
+
 def test_conversations_of_a_story_are_counted_for_themselves_and_told_apart_by_what_is_asked() -> None:
-    requests = parse(NAMED, "model.jsonl")
+    requests, noted = parse(NAMED, "model.jsonl"), Noted()
+    asked = [("", "<conversation> hello"), ("a", "hello"), ("a", "more")]
+    assert [_said(requests, noted, *each) for each in asked] == ["a summary", "the chat", "more of the chat"]
+    assert _said(requests, noted, "b", "bye").startswith("Request 1 is not the one that was recorded in story: '<conversation>' is missing")
+    assert _said(requests, noted, "a", "more") == "The recorded session story ends here: it has no request 3. To go on, choose another model."
 
-    def said(number: int, text: str) -> str:
-        found = fitting(requests, number, ModelRequest(model="m", messages=(UserMessage(content=(Text(text=text),)),)), "story")
-        return found if isinstance(found, str) else next(step.text for step in found.steps if isinstance(step, TextLine))
 
-    assert [said(1, "<conversation> hello"), said(1, "hello"), said(2, "more")] == ["a summary", "the chat", "more of the chat"]
-    assert said(1, "bye").startswith("Request 1 is not the one that was recorded in story: '<conversation>' is missing")
-    assert said(3, "more") == "The recorded session story ends here: it has no request 3. To go on, choose another model."
+TWINS = "".join(
+    f'{{"type": "request", "number": {number}, "conversation": "{name}"}}\n'
+    f'{{"type": "text", "text": "{name} {number}"}}\n{{"type": "finish", "reason": "stop"}}\n'
+    for name in ("left", "right")
+    for number in (1, 2)
+)
+
+
+def test_who_has_been_answered_by_one_conversation_of_a_story_stays_in_it_and_the_next_one_gets_another() -> None:
+    requests, noted = parse(TWINS, "model.jsonl"), Noted()
+    asked = [("a", "read"), ("b", "read"), ("b", "on"), ("a", "on"), ("c", "read")]
+    assert [_said(requests, noted, *each) for each in asked] == ["left 1", "right 1", "right 2", "left 2", "left 1"]
 
 
 def test_a_number_that_a_conversation_skips_is_named() -> None:
@@ -187,5 +207,5 @@ def test_a_number_that_a_conversation_skips_is_named() -> None:
 
 
 async def test_the_window_is_what_the_story_says() -> None:
-    model = PlaybackModel(name="story", requests=(), started=lambda _id: 1, clock=ManualClock(), window_tokens=4_000)
+    model = PlaybackModel(name="story", requests=(), progress=Noted(), clock=ManualClock(), window_tokens=4_000)
     assert (await model.info("playback/story")).context_window_tokens == 4_000

@@ -14,8 +14,8 @@ from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Agent, Generation, Live, RetryWait
 from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.playback.folder import Answer, Fork, Kill, Step, Stop, Submit, When
 from pi_durable_tui.playback.player import PlainHands, holds, play
+from pi_durable_tui.playback.steps import Answer, Fork, Kill, Step, Stop, Submit, When
 from pi_durable_tui.playback.story import Told, tell, told_so_far
 from pi_durable_tui.records.entry import ASSISTANT, TOOL_RESULT
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text
@@ -46,7 +46,7 @@ async def _play(rig: Rig, conversation: Conversation, *steps: Step) -> list[Step
             taken=0,
             conversation=conversation,
             conversations=rig.harness,
-            hands=PlainHands(conversation, rig.harness.fork),
+            hands=PlainHands(conversation, rig.harness, lambda _made, _entry: None),
             clock=rig.clock,
             note=noted.append,
             die=_die,

@@ -12,6 +12,7 @@ from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.playback.player import subagent_slot
 from pi_durable_tui.records.entry import USER
+from pi_durable_tui.records.modes import ApprovalMode
 
 KEY_MS = 35
 BEFORE_ENTER_MS = 400
@@ -50,22 +51,44 @@ class TypingHands:
             if _newest_user_entry(frame.view) > before or frame.view.inbox.items:
                 return
 
-    async def stop(self) -> None:
-        slot = subagent_slot(await self._conversation.view())
+    async def join(self, text: str, mode: Literal["steer", "followUp"], request_id: str) -> None:  # noqa: ARG002 - as with `submit`
+        known = _submissions(await self._conversation.view())
+        await self._on_screen(self._type(text, "enter" if mode == "steer" else "alt+enter"))
+        async for frame in self._conversation.watch():
+            if _submissions(frame.view) > known:
+                return
+
+    async def stop(self, call_id: str | None) -> None:
+        slot = subagent_slot(await self._conversation.view(), call_id)
         await self._on_screen(self._press("escape"))
         if slot is None:
             await self._conversation.idle()
             return
         async for frame in self._conversation.watch():
-            if subagent_slot(frame.view) is None:
+            if subagent_slot(frame.view, call_id) is None:
                 return
 
-    async def answer(self, question_id: int, decision: Literal["allow", "deny"]) -> None:
+    async def answer(self, conversation_id: int, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
         await self._clock.sleep_ms(READING_MS)
-        await self._on_screen(self._press("y" if decision == "allow" else "n"))
-        async for frame in self._conversation.watch():
+        await self._on_screen(self._press({"allow": "y", "always": "a", "deny": "n"}[decision]))
+        asking = await self._harness.conversation(conversation_id)
+        async for frame in asking.watch():
             if not any(slot.question == question_id for slot in frame.view.live.tools):
                 return
+
+    async def approve(self, mode: ApprovalMode) -> None:
+        await self._on_screen(self._type(f"/approve {mode}"))
+        async for frame in self._conversation.watch():
+            if frame.view.agent.approval == mode:
+                return
+
+    async def compact(self, focus: str) -> None:
+        await self._on_screen(self._type(f"/compact {focus}".strip()))
+        await self._clock.sleep_ms(READING_MS)
+
+    async def run(self, command: str, *, shown: bool) -> None:
+        await self._on_screen(self._type(f"{'!' if shown else '!!'}{command}"))
+        await self._clock.sleep_ms(READING_MS)
 
     async def fork(self, entry_id: int) -> Conversation:
         known = max(chat.conversation_id for chat in await self._harness.chats())
@@ -79,11 +102,11 @@ class TypingHands:
     async def _on_screen(self, work: Coroutine[Any, Any, None]) -> None:
         await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._screen))
 
-    async def _type(self, text: str) -> None:
+    async def _type(self, text: str, ending: str = "enter") -> None:
         for character in text:
-            await self._press(character)
+            await self._press("ctrl+j" if character == "\n" else character)
         await self._clock.sleep_ms(BEFORE_ENTER_MS)
-        await self._press("enter")
+        await self._press(ending)
 
     async def _press(self, key: str) -> None:
         self._keyboard.simulate_key(key)
@@ -92,3 +115,7 @@ class TypingHands:
 
 def _newest_user_entry(view: ConversationView) -> int:
     return max((stored.entry.id for stored in view.entries if stored.entry.kind == USER), default=0)
+
+
+def _submissions(view: ConversationView) -> int:
+    return max((submission.id for submission in view.submissions), default=0)
