@@ -32,7 +32,7 @@ from pi_durable_tui.harness.subagent import phases as subagent
 from pi_durable_tui.harness.tasks.recovery import handed_back
 from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
-from pi_durable_tui.harness.tool import command
+from pi_durable_tui.harness.tool import background, command
 from pi_durable_tui.harness.tool import phases as tool
 from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.harness.tool.grants import Permissions
@@ -104,7 +104,7 @@ class Harness:
             report=reporter or (lambda _report: None),
             approver=approver,
         )
-        tasks = (generation.DEFINITION, *tool.DEFINITIONS, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION)
+        tasks = (generation.DEFINITION, *tool.DEFINITIONS, background.DEFINITION, command.DEFINITION, compaction.DEFINITION, subagent.DEFINITION)
         registry.install(Extension(name=BUILT_IN, tools=tuple(tools), tasks=tasks))
         for extension in extensions:
             registry.install(extension)
@@ -264,6 +264,7 @@ class Harness:
         await self._scheduler.stop()
         try:
             if self.session.failed is None and not self.session.read_only:
+                await background.end_with_the_process(self._services, self._table)
                 with contextlib.suppress(StorageRejected):
                     await self.session.commit(self._hand_back, priority="outcome")
         finally:

@@ -241,6 +241,34 @@ class Subagents(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundInfo:
+    """A call that went on behind its result. `details`: what its own result says for people, once it has ended by itself."""
+
+    task_id: int
+    name: str
+    title: str
+    started_at_ms: int
+    is_running: bool
+    details: JsonObject | None = None
+
+
+class BackgroundCalls(Protocol):
+    """The calls of the conversation that go on behind their results (rule TO-10)."""
+
+    async def list(self) -> tuple[BackgroundInfo, ...]:
+        """Those that run, and those that ended, by id."""
+        ...
+
+    async def stop(self, task_id: int) -> bool:
+        """Stop a running one, durably; False when it does not run."""
+        ...
+
+    async def wait(self, task_id: int, *, limit_ms: float) -> bool:
+        """Wait until one has ended (True), at most `limit_ms`; True as well when there is none of that id."""
+        ...
+
+
 class Environment(Protocol):
     """The files and processes that the tools of one conversation act on. `tools/environment.py` is the real one."""
 
@@ -261,6 +289,8 @@ class ToolContext:
         started: Stores facts about what was started (pid, start time, boot id) beside the intent; returns once they are stored.
         call_id: Unique per call, stable over a re-run; safe in file names.
         subagents: The subagents of the conversation.
+        background: Its calls that go on behind their results.
+        in_background: The number of the task when this call goes on behind its result; None: its result is waited for.
         document: Gives the committed value of a document of the conversation; the caller's own copy.
     """
 
@@ -270,7 +300,9 @@ class ToolContext:
     started: Callable[[JsonObject], Awaitable[None]]
     call_id: str
     subagents: Subagents
+    background: BackgroundCalls
     document: Callable[[Definition], Awaitable[JsonObject]]
+    in_background: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -305,7 +337,9 @@ class Tool:
     """A tool the agent may call.
 
     Attributes:
-        arguments: A msgspec Struct type; its JSON schema is what the model is told, and it validates the arguments.
+        arguments: A type, for most a msgspec Struct; its JSON schema is what the model is told, and it validates the arguments.
+        parameters: The JSON schema of an object that the model is told instead; None: that of `arguments`.
+        check: (arguments) -> what does not fit beyond their type, in one sentence; None: they fit. Pure.
         execute: (arguments, context) -> result. Cancellation means abort: it must leave no process behind. None: it delegates.
         delegate: (arguments) -> work for a subagent, which the harness starts and waits for. None: it executes.
         title: (arguments) -> one line that says what the call does, for the screen and for approval.
@@ -317,12 +351,17 @@ class Tool:
         preview: (arguments, context) -> details to show with a question, such as a diff. None: the title says all.
         effects: (arguments, context) -> what the call would touch, looked up before it is allowed. None: the tool cannot tell.
         on_abort: (arguments, context) after a running call was cancelled because somebody stopped it; not after a kill.
+        background: (arguments) -> whether the call goes on behind its result: it returns at once, and a message tells of its end (rule TO-10).
+        on_left: (what `context.started` stored, context) after a kill: ends what is left of the call in the world and returns what there is
+            to say about that. Before the result of the cut-off call.
     """
 
     name: str
     description: str
     arguments: type[Any]
     title: Callable[[Any], str]
+    parameters: JsonObject | None = None
+    check: Callable[[Any], str | None] | None = None
     execute: Callable[[Any, ToolContext], Awaitable[ToolResult]] | None = None
     delegate: Callable[[Any], Delegation | Join] | None = None
     access: Access = "command"
@@ -333,3 +372,5 @@ class Tool:
     preview: Callable[[Any, ToolContext], Awaitable[JsonObject]] | None = None
     effects: Callable[[Any, ToolContext], Awaitable[Effects]] | None = None
     on_abort: Callable[[Any, ToolContext], Awaitable[None]] | None = None
+    background: Callable[[Any], bool] | None = None
+    on_left: Callable[[JsonObject, ToolContext], Awaitable[tuple[Diagnostic, ...]]] | None = None

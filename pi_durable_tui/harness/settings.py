@@ -39,10 +39,18 @@ class Compaction:
 
 @dataclass(slots=True, kw_only=True)
 class Limits:
-    """What a run may use before it is ended without an answer; None: no limit. A turn is a request that is answered."""
+    """What a run may use before it is ended without an answer; None: no limit.
+
+    Attributes:
+        max_turns: A turn is a request that is answered.
+        max_time_ms: Of work, over all processes that worked on it; the time in which a person is asked, or no process runs, is not counted.
+        background_calls: How many calls of a session may go on behind their results at once.
+    """
 
     max_turns: int | None = None
     max_cost_usd: float | None = None
+    max_time_ms: int | None = None
+    background_calls: int = 16
 
 
 @dataclass(slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 from pi_durable_tui.records.codec import encode
+from pi_durable_tui.records.entry import USER
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Content, Problem, Record
 
@@ -52,7 +53,7 @@ class Submission(Record, frozen=True):
     at_ms: int
     state: SubmissionState
     request_id: str | None = None
-    kind: str = "pi.user"  # kind of the entry it becomes
+    kind: str = USER  # kind of the entry it becomes
     data: JsonObject | None = None  # goes into the data of that entry
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from pi_durable_tui.clock import Clock, SystemClock
-from pi_durable_tui.harness.ports import Reconciled, SubagentInfo, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import BackgroundInfo, Reconciled, SubagentInfo, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Text
@@ -27,6 +27,19 @@ class NoSubagents:
 
     async def stop(self, task_id: int) -> bool:
         return False
+
+
+class NoBackgroundCalls:
+    """The calls in the background of a conversation that has none."""
+
+    async def list(self) -> tuple[BackgroundInfo, ...]:
+        return ()
+
+    async def stop(self, task_id: int) -> bool:
+        return False
+
+    async def wait(self, task_id: int, *, limit_ms: float) -> bool:
+        return True
 
 
 class Workplace:
@@ -58,6 +71,7 @@ class Workplace:
             started=started,
             call_id=call_id or f"call{self.calls}",
             subagents=NoSubagents(),
+            background=NoBackgroundCalls(),
             document=document,
         )
 

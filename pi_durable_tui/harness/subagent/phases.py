@@ -35,7 +35,7 @@ async def report(runtime: TaskRuntime) -> None:
 
     async def write(transaction: Transaction, task: Task) -> Move:
         if wanted.background:
-            await _tell(transaction, services, task, wanted.name, str(value["text"]), problem)
+            await _tell(transaction, services, task, name=wanted.name, said=str(value["text"]), problem=problem)
         return End(Completed(value=value) if isinstance(state, Done) else Failed(problem=problem or Problem(reason="interrupted")))
 
     await runtime.commit(write, priority="outcome")
@@ -48,7 +48,7 @@ async def said(reader: Storage | Transaction, conversation_id: int) -> JsonObjec
     return {"conversationId": conversation_id, "text": next((text for text in texts if text.strip()), "")}
 
 
-async def _tell(transaction: Transaction, services: Services, task: Task, name: str, said: str, problem: Problem | None) -> None:
+async def _tell(transaction: Transaction, services: Services, task: Task, *, name: str, said: str, problem: Problem | None) -> None:
     """Hand the report to the conversation that asked, as a message of its own."""
     desk = await Desk.take(transaction, task.conversation_id)
     data: JsonObject = {"taskId": task.id, "name": "subagent", "title": name, "output": said, "isError": problem is not None}

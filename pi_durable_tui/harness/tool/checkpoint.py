@@ -8,6 +8,7 @@ from pi_durable_tui.records.messages import Record
 
 TOOL = "pi.tool"
 QUESTION = "pi.question"
+BACKGROUND = "pi.background"
 
 
 class CallInput(Record, frozen=True):
@@ -49,6 +50,14 @@ class Collect(Record, frozen=True, tag_field="phase", tag="collect"):
     title: str
     subagent: int  # task id
     approved_by: str | None = None
+
+
+class BackgroundInput(Record, frozen=True):
+    """A call that goes on behind its result: the tool, its arguments as they were allowed, and one line that says what it does."""
+
+    name: str
+    arguments: JsonObject
+    title: str
 
 
 class QuestionInput(Record, frozen=True):

@@ -12,17 +12,16 @@ import asyncio
 import msgspec
 
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
-from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import ToolResult
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, TaskDefinition
-from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
+from pi_durable_tui.harness.tool.carry import leftovers, result_of, stored_output, tool_context
 from pi_durable_tui.harness.tool.checkpoint import CallInput
-from pi_durable_tui.harness.tool.delegate import OwnSubagents
 from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
-from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.entry import COMMAND as COMMAND_ENTRY
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import JsonObject, strict
@@ -92,10 +91,9 @@ async def start(runtime: TaskRuntime) -> None:
 
 async def run(runtime: TaskRuntime) -> None:
     """Reached only when the process ended after the intent: the command may have done anything, so it is not run again."""
-    live = await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}
-    slot = slot_of(live, runtime.task_id) or {}
     name = from_json(runtime.task.input, CommandInput).name
-    await _finish(runtime, decide.cut_short(str(slot.get("output", "")), decide.interrupted(name)), is_cut_off=True)
+    remarks = (decide.interrupted(name), *await leftovers(runtime, name))
+    await _finish(runtime, decide.cut_short(await stored_output(runtime), *remarks), is_cut_off=True)
 
 
 async def close_command(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
@@ -126,47 +124,19 @@ async def _admitted(runtime: TaskRuntime, wanted: CommandInput) -> decide.Admitt
 
 
 async def _carry_out(runtime: TaskRuntime, admitted: decide.Admitted) -> ToolResult:
+    """Do it. No hooks: it is not the agent that acts."""
     output = RunningOutput(runtime)
-    context = await _context(runtime, output)
+    context = await tool_context(runtime, output)
     try:
-        return await _result(admitted.tool, admitted, context)
+        if admitted.tool.execute is None:
+            return decide.Refusal("tool_unavailable", f"Tool {admitted.tool.name} is not for people.").result
+        return await result_of(admitted, context)
     except asyncio.CancelledError:
         if runtime.is_aborted and admitted.tool.on_abort is not None:
             await admitted.tool.on_abort(admitted.arguments, context)
         raise
     finally:
         await output.stop()
-
-
-async def _result(tool: Tool, admitted: decide.Admitted, context: ToolContext) -> ToolResult:
-    if tool.execute is None:
-        return ToolResult(is_error=True, diagnostics=(Diagnostic("error", "tool_unavailable", f"Tool {tool.name} is not for people."),))
-    try:
-        return await tool.execute(admitted.arguments, context)
-    except Fenced:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code: what a tool raises is its result
-        return ToolResult(is_error=True, diagnostics=(decide.faulted(tool.name, f"{type(error).__name__}: {error}"),))
-
-
-async def _context(runtime: TaskRuntime, output: RunningOutput) -> ToolContext:
-    conversation_id = runtime.task.conversation_id
-
-    async def started(facts: JsonObject) -> None:
-        await runtime.memo("started", facts)
-
-    async def document(definition: Definition) -> JsonObject:
-        return await runtime.services.session.snapshot(definition, conversation_id) or definition.initial()
-
-    return ToolContext(
-        environment=runtime.services.environment(conversation_id, await agent_of(runtime.services, conversation_id)),
-        output=output.add,
-        prepared=None,
-        started=started,
-        call_id=f"call-{runtime.task_id}",
-        subagents=OwnSubagents(runtime),
-        document=document,
-    )
 
 
 async def _finish(runtime: TaskRuntime, result: ToolResult, *, is_cut_off: bool = False) -> None:

@@ -54,9 +54,14 @@ def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> 
     if call.malformed is not None:
         return Refusal("invalid_arguments", f"The arguments of {call.name} are not a JSON object, so it was not run.")
     try:
-        return Admitted(tool, msgspec.convert(arguments, type=tool.arguments))
+        converted = msgspec.convert(arguments, type=tool.arguments)
+        unfit = tool.check(converted) if tool.check is not None else None
     except msgspec.ValidationError as error:
-        return Refusal("invalid_arguments", f"The arguments of {call.name} do not fit, so it was not run: {error}.")
+        unfit = str(error)
+    else:
+        if unfit is None:
+            return Admitted(tool, converted)
+    return Refusal("invalid_arguments", f"The arguments of {call.name} do not fit, so it was not run: {unfit}.")
 
 
 def denied(by: str, note: str) -> Refusal:
@@ -109,6 +114,6 @@ def remarks(diagnostics: Sequence[Diagnostic]) -> list[Json]:
     return [{"level": remark.level, "code": remark.code, "message": remark.message} for remark in diagnostics]
 
 
-def cut_short(output: str, remark: Diagnostic) -> ToolResult:
+def cut_short(output: str, *remarks: Diagnostic) -> ToolResult:
     """The result of a call that did not come to its end: what it had said, then why it ended."""
-    return ToolResult(content=(Text(text=output),) if output else (), is_error=True, diagnostics=(remark,))
+    return ToolResult(content=(Text(text=output),) if output else (), is_error=True, diagnostics=remarks)

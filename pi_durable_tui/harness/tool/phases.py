@@ -6,30 +6,23 @@ when a process died or closed after the intent: then the question is whether to 
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from functools import partial
-
-from pi_durable_tui.errors import InternalError
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
-from pi_durable_tui.harness.hooks import asked as asked_hooks
-from pi_durable_tui.harness.hooks import changed as changed_by
+from pi_durable_tui.harness.hooks import Blocked, HookedCall
 from pi_durable_tui.harness.live import LIVE, Agent
-from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.definition import Advance, Move, TaskDefinition, Wait
-from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
+from pi_durable_tui.harness.tool.background import put_in_background
+from pi_durable_tui.harness.tool.carry import carry_out, leftovers, stored_output, tool_context
 from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Approve, CallInput, Execute, QuestionInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal
-from pi_durable_tui.harness.tool.delegate import OwnSubagents, collect, delegate
+from pi_durable_tui.harness.tool.delegate import collect, delegate
 from pi_durable_tui.harness.tool.finish import close_tool, finish
-from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
+from pi_durable_tui.harness.tool.output import slot_of
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
-from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Completed, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -88,7 +81,7 @@ async def execute(runtime: TaskRuntime) -> None:
     current = admitted.tool.replay if isinstance(admitted, Admitted) else None
     verdict = decide.rerun(at.replay, current)
     if isinstance(admitted, Refusal) or verdict == "interrupted":
-        await finish(runtime, decide.cut_short(await _stored_output(runtime), decide.interrupted(asked.name)), is_cut_off=True)
+        await _finish_cut_off(runtime, asked)
     elif verdict == "run":
         await _run(runtime, admitted, at)
     else:
@@ -127,7 +120,7 @@ async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, argum
     tool = admitted.tool
     effects = None
     try:
-        effects = await tool.effects(admitted.arguments, await _context(runtime, None, None)) if tool.effects is not None else None
+        effects = await tool.effects(admitted.arguments, await tool_context(runtime)) if tool.effects is not None else None
     except Exception as error:  # noqa: BLE001 - foreign code: a tool that cannot tell what it would touch is asked about
         runtime.services.hook_failed("effects", f"{type(error).__name__}: {error}")
     grants = grants_of(await runtime.services.session.snapshot(PERMISSIONS))
@@ -145,7 +138,7 @@ async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, argum
 async def _ask(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, arguments: JsonObject, verdict: Verdict) -> None:
     """Store the question, then wait for a person; a kill at the question gives the same question again (rules TO-3, TU-19)."""
     tool = admitted.tool
-    context = await _context(runtime, None, None)
+    context = await tool_context(runtime)
     details = await tool.preview(admitted.arguments, context) if tool.preview is not None else None
     told: JsonObject = {"reason": verdict.reason} if verdict.reason else {}
     told |= {"rule": rule_text(verdict.rule)} if verdict.rule is not None else {}
@@ -175,9 +168,12 @@ async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: J
     if not await runtime.services.session.storage.has_room():
         await finish(runtime, NO_SPACE.result)
         return
+    if tool.background is not None and tool.background(admitted.arguments):
+        await put_in_background(runtime, tool, arguments, title=tool.title(admitted.arguments))
+        return
     prepared: Json = None
     if tool.prepare is not None:
-        prepared_or_refusal = await tool.prepare(admitted.arguments, await _context(runtime, None, None))
+        prepared_or_refusal = await tool.prepare(admitted.arguments, await tool_context(runtime))
         if isinstance(prepared_or_refusal, ToolResult):
             await finish(runtime, prepared_or_refusal)
             return
@@ -199,50 +195,14 @@ async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: J
 
 
 async def _run(runtime: TaskRuntime, admitted: Admitted, intent: Execute) -> None:
-    """Do it, let the hooks see the result, and store the outcome."""
+    """Do it, and store the outcome."""
     asked = from_json(runtime.task.input, CallInput)
-    called = _hooked_call(runtime, asked, intent.arguments)
-    hooks = runtime.services.registry.hooks(await agent_of(runtime.services, runtime.task.conversation_id))
-    output = RunningOutput(runtime)
-    context = await _context(runtime, output, intent.prepared)
-    starting = [partial(hook.on_start, called) for hook in hooks if hook.on_start is not None]
-    await asked_hooks("on_start", starting, runtime.services.hook_failed)
-    try:
-        result = await _result(admitted, context)
-    except asyncio.CancelledError:
-        if runtime.is_aborted:
-            await _clean_up(runtime.services, admitted, context, called, hooks)
-        raise
-    finally:
-        await output.stop()
-    after = [hook.after_tool for hook in hooks if hook.after_tool is not None]
-    result = await changed_by("after_tool", result, [partial(hook, called) for hook in after], runtime.services.hook_failed)
-    await finish(runtime, result)
-
-
-async def _clean_up(services: Services, admitted: Admitted, context: ToolContext, called: HookedCall, hooks: Sequence[Hooks]) -> None:
-    """After a running call was stopped: the tool's own clean-up, then the hooks'. Nothing of it can be stored."""
-    on_abort = admitted.tool.on_abort
-    own = [partial(on_abort, admitted.arguments, context)] if on_abort is not None else []
-    others = [partial(hook.on_abort, called) for hook in hooks if hook.on_abort is not None]
-    await asked_hooks("on_abort", [*own, *others], services.hook_failed)
-
-
-async def _result(admitted: Admitted, context: ToolContext) -> ToolResult:
-    execute = admitted.tool.execute
-    if execute is None:
-        raise InternalError(f"the tool {admitted.tool.name} neither executes nor delegates")
-    try:
-        return await execute(admitted.arguments, context)
-    except Fenced:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code: what a tool raises is its result
-        return ToolResult(is_error=True, diagnostics=(decide.faulted(admitted.tool.name, f"{type(error).__name__}: {error}"),))
+    await finish(runtime, await carry_out(runtime, admitted, _hooked_call(runtime, asked, intent.arguments), prepared=intent.prepared))
 
 
 async def _reconcile(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, at: Execute) -> None:
     """Ask the world what became of the call: done, not started, or in doubt (rule TO-8)."""
-    context = await _context(runtime, None, at.prepared)
+    context = await tool_context(runtime, prepared=at.prepared)
     found = await admitted.tool.reconcile(admitted.arguments, context) if admitted.tool.reconcile is not None else Reconciled(verdict="in_doubt")
     match found.verdict:
         case "done":
@@ -252,37 +212,13 @@ async def _reconcile(runtime: TaskRuntime, asked: CallInput, admitted: Admitted,
         case "not_started":
             await _run(runtime, admitted, at)
         case "in_doubt":
-            await finish(runtime, decide.cut_short(await _stored_output(runtime), decide.interrupted(asked.name)), is_cut_off=True)
+            await _finish_cut_off(runtime, asked)
 
 
-async def _stored_output(runtime: TaskRuntime) -> str:
-    live = await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}
-    slot = slot_of(live, runtime.task_id)
-    return str(slot.get("output", "")) if slot is not None else ""
-
-
-async def _context(runtime: TaskRuntime, output: RunningOutput | None, prepared: Json) -> ToolContext:
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
-
-    async def started(facts: JsonObject) -> None:
-        await runtime.memo("started", facts)
-
-    def say(text: str) -> None:
-        if output is not None:
-            output.add(text)
-
-    async def document(definition: Definition) -> JsonObject:
-        return await runtime.services.session.snapshot(definition, runtime.task.conversation_id) or definition.initial()
-
-    return ToolContext(
-        environment=runtime.services.environment(runtime.task.conversation_id, agent),
-        output=say,
-        prepared=prepared,
-        started=started,
-        call_id=f"call-{runtime.task_id}",
-        subagents=OwnSubagents(runtime),
-        document=document,
-    )
+async def _finish_cut_off(runtime: TaskRuntime, asked: CallInput) -> None:
+    """Nobody knows how far it came: end what is left of it in the world, and say so."""
+    remarks = (decide.interrupted(asked.name), *await leftovers(runtime, asked.name))
+    await finish(runtime, decide.cut_short(await stored_output(runtime), *remarks), is_cut_off=True)
 
 
 DEFINITIONS = (

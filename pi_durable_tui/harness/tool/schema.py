@@ -12,6 +12,8 @@ from pi_durable_tui.records.json import Json, JsonObject, strict
 
 def parameters(tool: Tool) -> JsonObject:
     """An object schema without references, as all providers accept it."""
+    if tool.parameters is not None:
+        return tool.parameters
     (schema,), components = msgspec.json.schema_components([tool.arguments], ref_template="#/$defs/{name}")
     resolved = cast("JsonObject", _resolved(strict(schema), cast("JsonObject", strict(components))))
     return {key: item for key, item in resolved.items() if key != "title"}
