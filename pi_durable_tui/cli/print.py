@@ -8,7 +8,6 @@ every question is answered with "deny", and stderr says how to allow more. SIGTE
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import sys
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TextIO
@@ -24,11 +23,12 @@ from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.stdin import piped_text, prompt_of
 from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.context.project_settings import ProjectSettings
-from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused
+from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
+from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.safe_text import safe_json, safe_text
 
 _BY = "print mode"
@@ -63,7 +63,7 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
         for remark in start_remarks(opened.workspace, opened.loaded):
             note(remark)
         prompt = await _prompt(setup, opened, piped, wish.prompt)
-        followers.append(asyncio.ensure_future(_deny_questions(opened.conversation)))
+        followers.append(asyncio.ensure_future(_deny_questions(opened)))
         if wish.as_json:
             followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
         try:
@@ -164,19 +164,39 @@ def _error(problem: Problem) -> PidurableError:
     return ModelError(f"The run ended without an answer ({problem.reason}).{said}", hint=hint)
 
 
-async def _deny_questions(conversation: Conversation) -> None:
-    """Answer every question with "deny" until the session closes, and say so once per tool."""
+async def _deny_questions(opened: Opened) -> None:
+    """Answer every question of the chat and of its subagents with "deny" until the session closes, and say so once per tool."""
     told: set[str] = set()
     answered: set[int] = set()
-    async for frame in conversation.watch():
-        for slot in frame.view.live.tools:
-            if slot.status == "asking" and slot.question is not None and slot.question not in answered:
+    problems: list[PidurableError] = []
+
+    async def deny(conversation_id: int, question: int) -> None:
+        try:
+            conversation = await opened.harness.conversation(conversation_id)
+            await conversation.answer(question, "deny", by=_BY, note="Nobody is there to be asked in print mode.")
+        except (NotFound, SessionClosed):
+            pass  # it was stopped meanwhile, or everything was
+        except PidurableError as problem:
+            give_up(problem)
+
+    def look(sight: Sight) -> None:
+        for conversation_id, slot in sight.questions():
+            if slot.question is not None and slot.question not in answered:
                 answered.add(slot.question)
-                with contextlib.suppress(NotFound):  # it was stopped meanwhile
-                    await conversation.answer(slot.question, "deny", by=_BY, note="Nobody is there to be asked in print mode.")
+                group.create_task(deny(conversation_id, slot.question))
                 if slot.name not in told:
                     told.add(slot.name)
                     note(f"{slot.name} was not allowed: {slot.title} {_ALLOW_MORE}")
+
+    def give_up(problem: PidurableError) -> None:
+        problems.append(problem)
+        following.cancel()
+
+    async with asyncio.TaskGroup() as group:
+        watch = Following(opened.conversation, opened.harness.conversation, on_sight=look, on_problem=give_up)
+        following = group.create_task(watch.run())
+    if problems:
+        raise problems[0]
 
 
 async def _print_events(conversation: Conversation, out: TextIO) -> None:

@@ -7,7 +7,7 @@ and keeps nothing of a subagent that has ended, because then its call has a resu
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,9 @@ from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
 from pi_durable_tui.records.codec import from_json
 
 if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import ToolSlot
     from pi_durable_tui.harness.view import ConversationView
-    from pi_durable_tui.tui.ports import ConversationPort
+    from pi_durable_tui.tui.ports import ReadPort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +41,13 @@ class Sight:
 
     def holder_of(self, question_id: int) -> int:
         """The id of the conversation in which that question is asked; the shown one when none is known to ask it."""
-        for subagent in self.subagents:
-            if subagent.view is not None and any(slot.question == question_id for slot in subagent.view.live.tools):
-                return subagent.conversation_id
-        return self.view.conversation.id
+        return next((holder for holder, slot in self.questions() if slot.question == question_id), self.view.conversation.id)
+
+    def questions(self) -> Iterator[tuple[int, ToolSlot]]:
+        """Every call that waits for an answer of a person, with the id of the conversation that asks."""
+        for view in (self.view, *(subagent.view for subagent in self.subagents)):
+            if view is not None:
+                yield from ((view.conversation.id, slot) for slot in view.live.tools if slot.status == "asking" and slot.question is not None)
 
 
 def subagents_at_work(view: ConversationView) -> tuple[Subagent, ...]:
@@ -69,8 +73,8 @@ class Following:
 
     def __init__(
         self,
-        conversation: ConversationPort,
-        open_conversation: Callable[[int], Awaitable[ConversationPort]],
+        conversation: ReadPort,
+        open_conversation: Callable[[int], Awaitable[ReadPort]],
         *,
         on_sight: Callable[[Sight], None],
         on_problem: Callable[[PidurableError], None],

@@ -44,3 +44,16 @@ def test_what_is_not_allowed_is_not_done_and_the_model_hears_it(begin: Begin) ->
     terminal.wait_for("Then not.", "● stored")
     assert not (journey.work / "effects.txt").exists()
     assert "The call was not run" in journey.requests[-1]["messages"][-1]["content"]
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CASE-H3", "TU-19", "SA-14")
+@pytest.mark.parametrize("mode", ["ask", "edits"])
+def test_print_mode_also_answers_what_a_subagent_asks(begin: Begin, mode: str) -> None:
+    helper = calls(("subagent", {"name": "helper", "prompt": "make an effect"}))
+    asking = calls(("bash", {"command": "echo done > effects.txt"}), first=2)
+    journey = begin(helper, asking, says("Not allowed."), says("Nothing was done."))
+    ended = journey.run("-p", "--approve", mode, "do it")
+    assert (ended.returncode, ended.stdout) == (0, "Nothing was done.\n")
+    assert "bash was not allowed: bash echo done > effects.txt" in ended.stderr
+    assert (journey.refused, (journey.work / "effects.txt").exists()) == ([], False)
