@@ -13,6 +13,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pi_durable_tui.cli.paths import folders
@@ -87,7 +88,8 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
 
 
 def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard | None) -> int:
-    from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - imports textual
+    from pi_durable_tui.cli.screen.keys import read_keymap  # noqa: PLC0415 - imports textual
+    from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.status import Place  # noqa: PLC0415 - the same
 
@@ -100,6 +102,7 @@ def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard |
         place=Place(directory=str(setup.place.directory)),
         palette=palette_of(setup.settings.theme or "system", colors=setup.environ.get(COLORS, "")),
         first_prompt=wish.prompt,
+        keys=read_keymap(folders(setup.environ).config),
     )
     starting.app = app
     if guard is not None:
@@ -149,6 +152,7 @@ class _Start:
         from pi_durable_tui.cli.project.workspace import app_remarks  # noqa: PLC0415
         from pi_durable_tui.cli.providers import PLAYBACK  # noqa: PLC0415
         from pi_durable_tui.cli.screen.desk import Desk  # noqa: PLC0415
+        from pi_durable_tui.cli.screen.keys import read_keymap  # noqa: PLC0415
         from pi_durable_tui.cli.screen.seam import seam_text  # noqa: PLC0415
         from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
@@ -178,6 +182,7 @@ class _Start:
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
             take_theme=self._take_theme,
+            read_keys=partial(read_keymap, folders(self._setup.environ).config),
             waits=self._wish.resume and self._setup.settings.on_continue == "ask",
             desk=Desk(str(self._setup.place.directory), self._setup.clock, self._setup.environ),
         )

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
-from textual.binding import Binding, BindingType
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
 from pi_durable_tui.tui import commands
 from pi_durable_tui.tui.actions.deeds import Deeds
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
-from pi_durable_tui.tui.keymap import KEYS
+from pi_durable_tui.tui.keymap import APP_KEYS
+from pi_durable_tui.tui.keys.bindings import Keymap, keymap
 from pi_durable_tui.tui.palette import Palette, ThemeName
 from pi_durable_tui.tui.rows import Notice, Tone
 from pi_durable_tui.tui.screens.chat import ChatScreen
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.bridge import Bridge, Opened
     from pi_durable_tui.tui.following import Sight
 
-TWICE_MS = 2_000
-
 
 class PidurableApp(TerminalApp, inherit_bindings=False):
     """The terminal app of one session; it shows one conversation at a time.
@@ -45,16 +43,16 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         notices: What to say from the first paint on.
         first_prompt: Sent as soon as the conversation is open; "" for none.
         typing_gap_s: Keys closer together than this are a paste.
+        keys: What is bound; None: the usual ones.
 
     Attributes:
-        clock, palette, chat, deeds: For what commands do.
+        clock, palette, chat, keymap, deeds: For what commands do.
         bridge: None until the harness is open.
     """
 
     CSS_PATH = "styles/app.tcss"
     TITLE = "pidurable"
     ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [Binding(key.keys, key.action, key.help, show=False, priority=True) for key in KEYS if key.action]
 
     def __init__(
         self,
@@ -66,18 +64,19 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         notices: Sequence[Notice] = (),
         first_prompt: str = "",
         typing_gap_s: float = TYPING_GAP_S,
+        keys: Keymap | None = None,
     ) -> None:
         super().__init__()
         self.clock, self.palette = clock, palette
         self.chat = ChatScreen(clock=clock, place=place, palette=palette, notices=notices, typing_gap_s=typing_gap_s)
+        self.take_keys(keys or keymap())
         self.bridge: Bridge | None = None
         self.deeds = Deeds(self, first_prompt=first_prompt, typing_gap_s=typing_gap_s)
         self._start = start
         self._opened: Opened | None = None
         self._windows: dict[str, int | None] = {}
-        self._interrupted_ms = float("-inf")
         self.animation_level = "none"
-        self._put_on(palette)
+        self.put_on(palette)
 
     @property
     def view(self) -> ConversationView | None:
@@ -141,16 +140,19 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         """Say something, once."""
         self.chat.say(Notice(tone=tone, text=text))
 
-    def _put_on(self, palette: Palette) -> None:
-        self.palette = palette
-        self.register_theme(palette.theme())
-        self.ansi_color = palette.is_ansi
-        self.theme = palette.name
+    def take_keys(self, keys: Keymap) -> None:
+        """Other keys, now."""
+        self.keymap = keys
+        self.bind_keys(keys.actions(APP_KEYS))
+        self.chat.set_keymap(keys)
+        for remark in keys.remarks:
+            self.tell("warn", remark)
 
     async def take_theme(self, theme: ThemeName) -> None:
         """Other colours, now and for the next start."""
         if self._opened is not None:
-            self._put_on(await asyncio.to_thread(self._opened.take_theme, theme))
+            self.palette = await asyncio.to_thread(self._opened.take_theme, theme)
+            self.put_on(self.palette)
             self.chat.set_palette(self.palette)
 
     # ------------------------------------------------------------------------------------------------ what widgets ask for
@@ -204,18 +206,8 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         self.deeds.stopping.escape()
 
     def action_clear_or_quit(self) -> None:
-        """Ctrl+C: clear the line (Up brings it back); on an empty one, twice in a row: leave."""
-        now_ms, prompt = self.clock.monotonic_ms(), self.chat.prompt
-        is_second, self._interrupted_ms = now_ms - self._interrupted_ms < TWICE_MS, now_ms
-        if isinstance(self.screen, ModalScreen):
-            self.screen.dismiss(None)
-        elif prompt.text:
-            prompt.remember(prompt.full_text)
-            prompt.put("")
-        elif is_second:
-            self.deeds.commands["quit"]("")
-        else:
-            self.tell("info", "Ctrl+C again leaves; pidurable --continue comes back.")
+        """Ctrl+C: clear the line; on an empty one, twice in a row: leave."""
+        self.deeds.stopping.clear_or_quit()
 
     def action_end_of_input(self) -> None:
         """Ctrl+D: leave when nothing is typed, else delete to the right."""

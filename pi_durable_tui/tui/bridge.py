@@ -20,6 +20,7 @@ from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.actions.doubt import Answer, Doubt, instruction
 from pi_durable_tui.tui.following import Following, Sight
+from pi_durable_tui.tui.keys.bindings import Keymap, keymap
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
 from pi_durable_tui.tui.ports import ConversationPort, DeskPort, FilesPort, HarnessPort, WorkspacePort
 from pi_durable_tui.tui.rows import Notice
@@ -46,6 +47,7 @@ class Opened:
         waits: The work that is waiting goes on only when the person says so.
         files: Files as of an entry; used on `loop`; None: they are not kept.
         desk: File names and an editor; None: neither.
+        read_keys: The keys as the person's file says them now; called on a thread of its own.
         take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
     """
 
@@ -57,6 +59,7 @@ class Opened:
     seam: str = ""
     notices: tuple[Notice, ...] = ()
     take_theme: Callable[[ThemeName], Palette] = palette_of
+    read_keys: Callable[[], Keymap] = keymap
     desk: DeskPort | None = None
     waits: bool = False
     files: FilesPort | None = None

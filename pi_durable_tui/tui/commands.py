@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pi_durable_tui.records.modes import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """One command.
 
     Attributes:
@@ -26,8 +26,7 @@ class Command:
     choices: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(Struct, frozen=True, kw_only=True):
     """A line of the list above the composer: `name` is what stands behind the slash when it is taken."""
 
     name: str
@@ -57,15 +56,14 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
     Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="trust", argument="", help="which files of the project are used; change it"),
-    Command(name="reload", argument="", help="read skills, templates, extensions and instructions anew"),
-    Command(name="hotkeys", argument="", help="the keys that work"),
+    Command(name="reload", argument="", help="read skills, templates, extensions, instructions and keys anew"),
+    Command(name="hotkeys", argument="", help="the keys as they are bound, and how to change them"),
     Command(name="quit", argument="", help="leave; pidurable --continue comes back"),
 )
 _BY_NAME = {command.name: command for command in COMMANDS}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Typed:
+class Typed(Struct, frozen=True, kw_only=True):
     """A line that is a command: which one (None: there is none of that name) and what follows it."""
 
     name: str

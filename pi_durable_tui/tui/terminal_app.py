@@ -12,7 +12,7 @@ import re
 import selectors
 import signal
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Literal
@@ -22,6 +22,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual._xterm_parser import XTermParser
 from textual.app import App
+from textual.binding import Binding, BindingsMap
 from textual.color import Color
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import LineFilter, Monochrome
@@ -29,6 +30,7 @@ from textual.worker import WorkerFailed
 
 from pi_durable_tui.errors import InternalError, PidurableError
 from pi_durable_tui.tui.foreign.paste import PasteParser
+from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import CONTROL_MARK
 
 LEAVE_WITHIN_S = 5.0
@@ -57,6 +59,16 @@ class TerminalApp(App[None], inherit_bindings=False):
         self._filters = [LastLine(), *self._filters]
         if self.no_color or os.environ.get("TERM") == "dumb":
             self._filters = [*(known for known in self._filters if not isinstance(known, Monochrome)), WithoutColor()]
+
+    def bind_keys(self, actions: Mapping[str, str]) -> None:
+        """From now on these keys, and no others, do the app's actions, whatever has the focus. `actions`: key -> action."""
+        self._bindings = BindingsMap([Binding(key, action, show=False, priority=True) for key, action in actions.items()])
+
+    def put_on(self, palette: Palette) -> None:
+        """Use these colours from now on; what draws itself is told by whoever calls this."""
+        self.register_theme(palette.theme())
+        self.ansi_color = palette.is_ansi
+        self.theme = palette.name
 
     async def leave(self, return_code: int = 0) -> None:
         """Leave; an app that has something to put away does so first."""

@@ -11,6 +11,7 @@ from pi_durable_tui.cli.commands.application import app
 from pi_durable_tui.cli.routing import CHAT
 from pi_durable_tui.tui.commands import COMMANDS
 from pi_durable_tui.tui.keymap import KEYS
+from pi_durable_tui.tui.keys.bindings import keymap
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -26,7 +27,7 @@ def with_tables(text: str) -> str:
 
 def keys() -> str:
     """Every key and what it does."""
-    return _table(("key", "what it does"), [(key.shown, key.help) for key in KEYS])
+    return _table(("key", "what it does"), [(keymap().all_shown(key.name), key.help) for key in KEYS])
 
 
 def commands() -> str:

@@ -243,8 +243,8 @@ def test_a_compaction_is_one_row_that_says_what_was_summarized() -> None:
     entry = Entry(id=5, conversation_id=1, kind=COMPACTION, at_ms=START_MS, message=message, data=data, head=3)
     (row,) = rows_of(Projection(), view(StoredEntry(seq=5, entry=entry)))
     assert row == SummaryRow(key="entry-5", head="Summary of 42 entries · 31,200 tokens before · 1 file touched", text="What **was** done.")
-    painter = Painter(width=80, palette=DARK)
-    assert [line.plain for line in painter.lines(row, unfolded=False)] == ["", f"─── {row.head} (Ctrl+O) ─────────".ljust(80, "─")[:80]]
+    painter = Painter(width=80, palette=DARK, unfold_key="F4")
+    assert [line.plain for line in painter.lines(row, unfolded=False)] == ["", f"─── {row.head} (F4) ─────────".ljust(80, "─")[:80]]
     assert painter.lines(row, unfolded=True)[-1].plain == "  What was done."
 
 

@@ -61,11 +61,14 @@ class Acts:
 
     def help(self, _argument: str) -> None:
         """Show keys and commands."""
-        self._app.push_screen(SheetScreen(self._app.palette, "Help", help_parts()))
+        self._app.push_screen(SheetScreen(self._app.palette, "Help", help_parts(self._app.keymap)))
 
     def hotkeys(self, _argument: str) -> None:
-        """Show the keys."""
-        self._app.push_screen(SheetScreen(self._app.palette, "Keys", (Part(heading="Keys", lines=key_lines()),)))
+        """Show the keys as they are bound now."""
+        keymap = self._app.keymap
+        told = Part(heading="What is wrong with it", lines=tuple(("!", remark) for remark in keymap.remarks))
+        way = Part(heading=f"{keymap.where} changes them by these names; /reload takes it over.", lines=())
+        self._app.push_screen(SheetScreen(self._app.palette, "Keys", (way, *((told,) if told.lines else ()), *key_parts(keymap, named=True))))
 
     def model(self, argument: str) -> None:
         """Show or change the model."""
@@ -141,7 +144,7 @@ class Acts:
         if bridge is None or view is None:
             return
         if view.live.compactions:
-            self._app.tell("info", "A summary is being made already. Esc cancels it when nothing else runs.")
+            self._app.tell("info", "A summary is being made already. It can be stopped when nothing else runs.")
             return
         shown = bridge.conversation_id
         found = await bridge.ask(lambda harness: _planned(harness.overview.compaction(shown)))

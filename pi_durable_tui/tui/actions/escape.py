@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from pi_durable_tui.harness.view import ConversationView
@@ -12,21 +13,18 @@ Round: TypeAlias = tuple[int, int]
 """A run's task and its turn: the round of tools in which a subagent was stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopSubagent:
+class StopSubagent(Struct, frozen=True):
     """Its call gets what it had said, and the run goes on. A second Esc in the same `round` stops the run."""
 
     task_id: int
     round: Round
 
 
-@dataclass(frozen=True, slots=True)
-class StopRun:
+class StopRun(Struct, frozen=True):
     """The run and everything below it, but for work in the background."""
 
 
-@dataclass(frozen=True, slots=True)
-class StopCompaction:
+class StopCompaction(Struct, frozen=True):
     """The summary being made; the context stays as it was."""
 
     task_id: int
@@ -53,14 +51,16 @@ def what_stops(view: ConversationView, *, stopped_in: Round | None) -> Stop | No
     return StopSubagent(max(subagents), here) if subagents and stopped_in != here else StopRun()
 
 
-def hint(stop: Stop | None) -> str:
-    """What a person is told about Esc."""
+def hint(stop: Stop | None, key: str) -> str:
+    """What a person is told about the key that stops; "" when there is nothing to tell. `key`: as it is shown; "": there is none."""
+    if not key:
+        return ""
     match stop:
         case StopSubagent():
-            return "Esc stops the subagent, twice the run"
+            return f"{key} stops the subagent, twice the run"
         case StopCompaction():
-            return "Esc cancels the summary"
+            return f"{key} cancels the summary"
         case StopRun():
-            return "Esc stops"
+            return f"{key} stops"
         case None:
             return ""

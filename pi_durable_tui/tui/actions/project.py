@@ -47,7 +47,7 @@ class Project:
             self._app.run_worker(self._show(self._opened))
 
     def reload(self, _argument: str) -> None:
-        """Read skills, templates, extensions and instructions anew."""
+        """Read skills, templates, extensions, instructions and keys anew."""
         if self._opened is not None:
             self._app.run_worker(self._reload(self._opened))
 
@@ -81,7 +81,8 @@ class Project:
 
     async def _reload(self, opened: Opened) -> None:
         remarks = await self._call(opened, opened.workspace.reload())
-        self._told(opened, remarks, "Skills, templates, extensions and instructions were read anew.")
+        self._app.take_keys(await asyncio.to_thread(opened.read_keys))
+        self._told(opened, remarks, "Skills, templates, extensions, instructions and keys were read anew.")
 
     def _told(self, opened: Opened, remarks: tuple[str, ...] | None, text: str) -> None:
         if remarks is None:

@@ -1,4 +1,4 @@
-"""Carries out what Esc decides (rule TU-8), and shows and stops what is at work (rule OB-4)."""
+"""Carries out what Esc and Ctrl+C decide (rule TU-8), and shows and stops what is at work (rule OB-4)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
 
 TWICE_MS = 600
+LEAVE_TWICE_MS = 2_000
 READ_TASKS_MS = 250
 
 
@@ -26,6 +27,7 @@ class Stopping:
     def __init__(self, app: PidurableApp) -> None:
         self._app = app
         self._idle_ms = float("-inf")  # when Esc last had nothing to do
+        self._interrupted_ms = float("-inf")  # when the line was last cleared, or found empty
         self._timer: Timer | None = None
 
     def escape(self) -> None:
@@ -51,6 +53,20 @@ class Stopping:
             self._idle_ms = app.clock.monotonic_ms()
             if self._idle_ms - was_idle_ms < TWICE_MS:
                 app.deeds.moves.tree("")
+
+    def clear_or_quit(self) -> None:
+        """Close what lies over the chat, or clear the line (Up brings it back); on an empty one, twice in a row: leave."""
+        app, prompt, now_ms = self._app, self._app.chat.prompt, self._app.clock.monotonic_ms()
+        is_second, self._interrupted_ms = now_ms - self._interrupted_ms < LEAVE_TWICE_MS, now_ms
+        if isinstance(app.screen, ModalScreen):
+            app.screen.dismiss(None)
+        elif prompt.text:
+            prompt.remember(prompt.full_text)
+            prompt.put("")
+        elif is_second:
+            app.deeds.commands["quit"]("")
+        else:
+            app.tell("info", f"{app.keymap.shown('clear_or_quit')} again leaves; pidurable --continue comes back.")
 
     def _stop(self, stop: Stop) -> None:
         bridge = self._app.bridge

@@ -74,11 +74,13 @@ class Painter:
 
     Args:
         width: Cells of the whole line, margins included.
+        unfold_key: The key that unfolds, as it is shown; "": there is none.
     """
 
-    def __init__(self, *, width: int, palette: Palette) -> None:
+    def __init__(self, *, width: int, palette: Palette, unfold_key: str = "") -> None:
         self.width = max(8, width)
         self.palette = palette
+        self._unfolds = f" ({unfold_key})" if unfold_key else ""
         self.console = new_console()
         self._room = min(self.width, MAX_TEXT_CELLS) - 2 * MARGIN_CELLS
         self._markdown = MarkdownPainter(width=self._room, palette=palette, console=self.console)
@@ -169,7 +171,7 @@ class Painter:
         shown = lines if unfolded or len(lines) <= _FOLDED_DIFF_LINES + 1 else lines[:_FOLDED_DIFF_LINES]
         result = [Text.assemble(("  ", ours()), line, end="") for line in shown]
         if len(shown) < len(lines):
-            result.append(self._faint(f"… {len(lines) - len(shown)} more lines (Ctrl+O)"))
+            result.append(self._faint(f"… {len(lines) - len(shown)} more lines{self._unfolds}"))
         elif row.is_diff_cut:
             result.append(self._faint("… the change is longer than what is kept of it"))
         return result
@@ -181,7 +183,7 @@ class Painter:
         count = row.output.count("\n") + 1
         limit = _UNFOLDED_LINES if unfolded else _OWN_LINES if row.is_own else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
         hidden = max(0, count - limit)
-        result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else " (Ctrl+O)"))] if hidden else []
+        result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else self._unfolds))] if hidden else []
         bar, style = ours(self.palette.style(self.palette.faint)), self.palette.style(self.palette.muted)
         for text in colored_lines(row, hidden, style):
             parts = self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]
@@ -203,7 +205,7 @@ class Painter:
     def _summary(self, row: SummaryRow, *, unfolded: bool) -> list[Text]:
         palette = self.palette
         label = Text(f" {row.head} ", palette.style(palette.accent), end="")
-        label.append("" if unfolded else "(Ctrl+O) ", palette.style(palette.muted))
+        label.append(f"{self._unfolds.strip()} " if self._unfolds and not unfolded else "", palette.style(palette.muted))
         body = [line for block in split_blocks(row.text) for line in self._markdown.block(block)] if unfolded else []
         return [Text("", end=""), self._rule(label), *self.indented(body)]
 

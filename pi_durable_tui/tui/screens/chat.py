@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from textual import events
 from textual.app import ComposeResult
+from textual.content import Content
 from textual.screen import Screen
 from textual.timer import Timer
 
 from pi_durable_tui.tui import status
 from pi_durable_tui.tui.actions.escape import Round, Stop, StopSubagent, hint, what_stops
+from pi_durable_tui.tui.keymap import COMPOSER_KEYS
 from pi_durable_tui.tui.projection import Projection
 from pi_durable_tui.tui.rows import Notice, queued_rows
 from pi_durable_tui.tui.widgets.activity import Activity
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.records.entry import StoredEntry
     from pi_durable_tui.tui.bridge import Bridge, Opened
     from pi_durable_tui.tui.following import Sight
+    from pi_durable_tui.tui.keys.bindings import Keymap
     from pi_durable_tui.tui.palette import Palette
 
 FetchOlder: TypeAlias = "Callable[[int], Awaitable[Sequence[StoredEntry]]]"
@@ -49,7 +52,7 @@ class ChatScreen(Screen[None]):
 
     Attributes:
         sight: What is shown; None until there is something.
-        prompt, transcript, question, tasks: For the app's actions.
+        prompt, transcript, question, tasks, banner: For the app's actions.
         window_tokens: The context window of the shown conversation's model; None: unknown.
     """
 
@@ -70,8 +73,9 @@ class ChatScreen(Screen[None]):
         self.doubts = DoubtCard(palette, clock.monotonic_ms, self._focus_home)
         self._opened_seq: int | None = None
         self._activity, self._queue, self._footer = Activity(palette), Queue(palette), Footer(palette)
-        self._subagents, self._banner = Subagents(palette), Banner(palette)
+        self._subagents, self.banner = Subagents(palette), Banner(palette)
         self._stopped_in: Round | None = None
+        self._stop_key = ""
         self._projection = Projection()
         self._fetch: FetchOlder | None = None
         self._is_fetching = self._has_all = self._is_failed = False
@@ -80,7 +84,7 @@ class ChatScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         """From top to bottom."""
         yield from (self.tasks, self.transcript, self._subagents, self._activity, self._queue)
-        yield from (self.question, self.doubts, self.search, self._menu, self._choices, self.prompt, self._banner, self._footer)
+        yield from (self.question, self.doubts, self.search, self._menu, self._choices, self.prompt, self.banner, self._footer)
 
     @property
     def view(self) -> ConversationView | None:
@@ -91,6 +95,16 @@ class ChatScreen(Screen[None]):
     def is_look(self) -> bool:
         """True while a subagent is looked into: nothing can be said there."""
         return self.view is not None and self.view.conversation.owner is not None
+
+    @property
+    def look_words(self) -> str:
+        """What stands in the composer's place while nothing can be said; "" while something can. Foreign text is allowed."""
+        return f"Subagent {self.view.agent.title}: looking only" if self.view is not None and self.is_look else ""
+
+    @property
+    def can_answer(self) -> bool:
+        """Questions are put to whoever sits here."""
+        return True
 
     def on_mount(self) -> None:
         """An empty transcript, and a composer that takes keys at once."""
@@ -122,13 +136,13 @@ class ChatScreen(Screen[None]):
         self.transcript.show_rows(self._projection.apply(view), now_ms=now_ms)
         self._queue.show_rows(queued_rows(view))
         self._subagents.show_cards(cards(sight.subagents, now_ms))
-        self._banner.show(f"Subagent {view.agent.title}: looking only" if self.is_look else "")
+        self.banner.show(self.look_words)
         if self.prompt.display == self.is_look:
             self.prompt.display = not self.is_look
             self._focus_home()
         self._opened_seq = view.seq if self._opened_seq is None else self._opened_seq
         self.doubts.show_doubts(() if self.is_look else doubts(view, self._opened_seq), has_work=bool(view.tasks))
-        asking = _asking(sight)
+        asking = _asking(sight) if self.can_answer else []
         had_question = self.question.question_id is not None
         self.question.ask(asking[0][0] if asking else None, others=max(0, len(asking) - 1), asker=asking[0][1] if asking else "")
         if bool(asking) != had_question:
@@ -153,6 +167,16 @@ class ChatScreen(Screen[None]):
             self._focus_home()
         return self.tasks.display
 
+    def set_keymap(self, keymap: Keymap) -> None:
+        """These keys are bound from now on: the composer's do what they say, and hints name them."""
+        self._stop_key = self.banner.key = keymap.shown("stop")
+        self._subagents.key = keymap.shown("subagents")
+        self.prompt.keys = keymap.actions(COMPOSER_KEYS)
+        self.transcript.set_unfold_key(keymap.shown("unfold"))
+        self.tasks.border_subtitle = Content(" · ".join(["x stops", "Enter opens", *([f"{hides} hides"] if (hides := keymap.shown("tasks")) else [])]))
+        if self.is_mounted:
+            self._show_status()
+
     def set_palette(self, palette: Palette) -> None:
         """Draw everything in other colours."""
         self.transcript.set_palette(palette)
@@ -162,7 +186,7 @@ class ChatScreen(Screen[None]):
             self._queue,
             self._footer,
             self._subagents,
-            self._banner,
+            self.banner,
             self.tasks,
             self.search,
             self._choices,
@@ -237,8 +261,10 @@ class ChatScreen(Screen[None]):
         self.doubts.equip(bridge.settle_doubt, bridge.resume, waits=opened.waits)
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed while the card about calls in doubt is there goes into the composer."""
-        if self.doubts.has_focus and self.prompt.display and event.is_printable and event.character is not None:
+        """What is typed while the card about calls in doubt is there goes into the composer. Esc closes lists also where another key stops."""
+        if event.key == "escape":
+            self.leave_aside()
+        elif self.doubts.has_focus and self.prompt.display and event.is_printable and event.character is not None:
             self.prompt.focus()
             self.prompt.insert(event.character)
 
@@ -287,7 +313,7 @@ class ChatScreen(Screen[None]):
         words = status.activity(sight, now_ms) if sight is not None and not self._is_failed else ""
         is_busy = bool(words) or bool(sight is not None and sight.subagents)
         light: status.Light = "failed" if self._is_failed else "opening" if view is None else "storing" if is_busy else "stored"
-        esc = "Esc denies" if self.question.question_id is not None else "" if self.is_look else hint(self.stops())
+        esc = "Esc denies" if self.question.question_id is not None else "" if self.is_look else hint(self.stops(), self._stop_key)
         self._activity.show_work(status.spinner(now_ms), words, esc)
         self._footer.show_parts(*status.footer_parts(view, self._place, light=light, now_ms=now_ms, window_tokens=self.window_tokens))
         if self._ticker is not None:

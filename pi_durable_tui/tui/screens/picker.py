@@ -92,6 +92,8 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
                 self._list.move(1 if event.key == "down" else -1)
             case "enter":
                 self._pick("enter")
+            case "escape":
+                self.dismiss(None)
             case "backspace":
                 self._narrow(self._typed[:-1])
             case _ if event.key in self._keys:

@@ -16,7 +16,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 from pi_durable_tui.tui.commands import COMMANDS
-from pi_durable_tui.tui.keymap import KEYS
+from pi_durable_tui.tui.keymap import APP_KEYS, COMPOSER_KEYS
+from pi_durable_tui.tui.keys.bindings import Keymap
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
 
@@ -69,14 +70,15 @@ class SheetScreen(ModalScreen[None]):
         box.scroll_relative(y=direction * max(1, box.size.height - 1), animate=False)
 
 
-def help_parts() -> tuple[Part, ...]:
+def help_parts(keymap: Keymap) -> tuple[Part, ...]:
     """Commands and keys, from the tables: what works is in them, and nothing else."""
-    return (
-        Part(heading="Commands", lines=tuple((f"/{command.name} {command.argument}".strip(), command.help) for command in COMMANDS)),
-        Part(heading="Keys", lines=key_lines()),
+    commands = Part(heading="Commands", lines=tuple((f"/{command.name} {command.argument}".strip(), command.help) for command in COMMANDS))
+    return (commands, *key_parts(keymap))
+
+
+def key_parts(keymap: Keymap, *, named: bool = False) -> tuple[Part, ...]:
+    """The keys that are bound, for people. `named`: with the names that the file of keys calls their actions."""
+    return tuple(
+        Part(heading=heading, lines=tuple((keymap.all_shown(key.name), f"{key.help} · {key.name}" if named else key.help) for key in table))
+        for heading, table in (("Keys", APP_KEYS), ("Keys of the composer", COMPOSER_KEYS))
     )
-
-
-def key_lines() -> tuple[tuple[str, str], ...]:
-    """The table of keys for people."""
-    return tuple((key.shown, key.help) for key in KEYS)

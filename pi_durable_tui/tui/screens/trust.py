@@ -51,6 +51,8 @@ class TrustScreen(ModalScreen[bool | None]):
     def on_key(self, event: events.Key) -> None:
         """Only a single key, pressed on purpose, decides."""
         gap_s, self._last_key_s = event.time - self._last_key_s, event.time
+        if event.key == "escape":
+            self.dismiss(None)
         if event.key not in {"y", "n", "enter"}:
             return
         event.stop()

@@ -16,6 +16,7 @@ class Banner(Widget, can_focus=False):
         super().__init__(id="banner")
         self.palette = palette
         self._words = ""
+        self.key = ""  # the one that goes back, as it is shown
         self.display = False
 
     def show(self, words: str) -> None:
@@ -30,5 +31,5 @@ class Banner(Widget, can_focus=False):
         text = Text(no_wrap=True, overflow="ellipsis", end="")
         text.append("◆ ", palette.style(palette.accent, bold=True))
         text.append(safe_line(self._words, max_cells=200), palette.style(palette.text))
-        text.append("   Esc goes back", palette.style(palette.muted, italic=True))
+        text.append(f"   {self.key} goes back" if self.key else "", palette.style(palette.muted, italic=True))
         return text

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 from textual import events
@@ -40,29 +40,6 @@ _OFFERED = 50
 SendMode: TypeAlias = Literal["steer", "followUp"]
 FetchHistory: TypeAlias = Callable[[], Awaitable[Sequence[str]]]
 
-_SHELL_KEYS = {
-    "ctrl+w": "kill_word_left",
-    "alt+backspace": "kill_word_left",
-    "ctrl+backspace": "kill_word_left",
-    "alt+d": "kill_word_right",
-    "alt+delete": "kill_word_right",
-    "ctrl+u": "kill_line_left",
-    "ctrl+k": "kill_line_right",
-    "ctrl+y": "yank",
-    "alt+y": "rotate_yank",
-    "alt+b": "cursor_word_left",
-    "alt+f": "cursor_word_right",
-    "ctrl+b": "cursor_left",
-    "ctrl+p": "cursor_up",
-    "ctrl+n": "cursor_down",
-    "ctrl+h": "delete_left",
-    "ctrl+underscore": "undo",
-    "ctrl+shift+z": "redo",
-    "alt+underscore": "redo",
-    "ctrl+r": "search_history",
-    "ctrl+g": "edit_elsewhere",
-    "ctrl+l": "repaint",
-}
 _KILLS = frozenset({"kill_word_left", "kill_word_right", "kill_line_left", "kill_line_right"})
 
 
@@ -71,13 +48,17 @@ def is_burst(gap_s: float, *, limit_s: float = TYPING_GAP_S) -> bool:
     return gap_s < limit_s
 
 
-class Prompt(TextArea):
+class Prompt(TextArea, inherit_bindings=False):
     """See the module.
 
     Args:
         menu: Shows the commands that a "/" may become.
         choices: Shows file names, paths and what was sent before.
         typing_gap_s: Keys closer together than this are a paste.
+
+    Attributes:
+        keys: Key -> what it does here; keys that are not in it only type.
+        offers: Skills and templates, which "/" offers beside the commands.
     """
 
     class Sent(Message):
@@ -106,6 +87,7 @@ class Prompt(TextArea):
     def __init__(self, menu: Menu, choices: Choices, *, typing_gap_s: float = TYPING_GAP_S) -> None:
         super().__init__(id="prompt", soft_wrap=True, compact=True, highlight_cursor_line=False, placeholder="Ask for work, or type / for commands")
         self.offers: tuple[Offer, ...] = ()
+        self.keys: Mapping[str, str] = {}
         self._menu, self._choices = menu, choices
         self._typing_gap_s = typing_gap_s
         self._last_key_s = float("-inf")
@@ -177,28 +159,17 @@ class Prompt(TextArea):
 
     async def _on_key(self, event: events.Key) -> None:
         gap_s, self._last_key_s = event.time - self._last_key_s, event.time
-        action = _SHELL_KEYS.get(event.key)
+        action = self.keys.get(event.key)
         if action not in _KILLS:
             self._kills.other_key()
         if action not in {"yank", "rotate_yank"}:
             self._yanked = None
-        handled = True
-        match event.key:
-            case "enter" if not is_burst(gap_s, limit_s=self._typing_gap_s):
-                self._enter()
-            case "enter" | "shift+enter" | "ctrl+j":
-                self._insert("\n")
-            case "tab":
-                self._tab()
-            case _ if action is not None:
-                await self.run_action(action)
-            case _:
-                handled = False
-        if handled:
-            event.stop()
-            event.prevent_default()
-        else:
+        if action is None:
             await super()._on_key(event)
+            return
+        event.stop()
+        event.prevent_default()
+        await self.run_action("new_line" if event.key == "enter" and is_burst(gap_s, limit_s=self._typing_gap_s) else action)
 
     async def _on_paste(self, event: events.Paste) -> None:
         event.stop()
@@ -216,6 +187,29 @@ class Prompt(TextArea):
             self._told = text
             cursor = self._lines.get_index_from_location(self.cursor_location)
             self.post_message(self.DraftChanged(self.full_text, len(self._unfold(text[:cursor]))))
+
+    def action_send_typed(self) -> None:
+        """Take what is chosen in a list, or hand the text out."""
+        if self._choices.chosen is not None:
+            self._take()
+            return
+        chosen = self._menu.chosen
+        if chosen is not None and self.text.strip() != f"/{chosen.name}":
+            self.put(f"/{chosen.name}")
+        self.send("steer")
+
+    def action_new_line(self) -> None:
+        """Begin a new line."""
+        self._insert("\n")
+
+    def action_complete(self) -> None:
+        """Take what is chosen in a list, or complete the path at the cursor."""
+        if self._choices.chosen is not None:
+            self._take()
+        elif self._menu.chosen is not None:
+            self.put(f"/{self._menu.chosen.name} ")
+        elif self._desk is not None and (token := tokens.path(self._before)).text:
+            self.run_worker(self._complete(self._desk, token), group="choices", exclusive=True)
 
     def action_cursor_up(self, select: bool = False) -> None:
         """Up; on the first line to what was sent before."""
@@ -324,23 +318,6 @@ class Prompt(TextArea):
         return self._lines.get_location_from_index(first), self._lines.get_location_from_index(last)
 
     # ------------------------------------------------------------------------------------------------------------- choices
-
-    def _enter(self) -> None:
-        if self._choices.chosen is not None:
-            self._take()
-            return
-        chosen = self._menu.chosen
-        if chosen is not None and self.text.strip() != f"/{chosen.name}":
-            self.put(f"/{chosen.name}")
-        self.send("steer")
-
-    def _tab(self) -> None:
-        if self._choices.chosen is not None:
-            self._take()
-        elif self._menu.chosen is not None:
-            self.put(f"/{self._menu.chosen.name} ")
-        elif self._desk is not None and (token := tokens.path(self._before)).text:
-            self.run_worker(self._complete(self._desk, token), group="choices", exclusive=True)
 
     @property
     def _before(self) -> str:

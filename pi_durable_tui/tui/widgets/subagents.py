@@ -91,6 +91,7 @@ class Subagents(Widget, can_focus=False):
         super().__init__(id="subagents")
         self.palette = palette
         self._cards: tuple[Card, ...] = ()
+        self.key = ""  # the one that looks into a subagent, as it is shown
         self.display = False
 
     def show_cards(self, shown: tuple[Card, ...]) -> None:
@@ -120,7 +121,7 @@ class Subagents(Widget, can_focus=False):
             text.append("◆ ", palette.style(color, bold=True))
             text.append(card.name, palette.style(palette.text, bold=True))
             text.append(f"  {' · '.join(card.facts)}", palette.style(palette.muted))
-            text.append("   Alt+S looks into it" if index == 0 else "", palette.style(palette.muted, italic=True))
+            text.append(f"   {self.key} looks into it" if index == 0 and self.key else "", palette.style(palette.muted, italic=True))
             if card.said:
                 text.append("\n│ ", palette.style(palette.faint))
                 text.append(card.said, palette.style(palette.text))

@@ -44,7 +44,6 @@ class TaskPanel(Widget, can_focus=True):
         self._rows: tuple[TaskRow, ...] = ()
         self._chosen: int | None = None  # the id of a task, so that the choice stays while others come and go
         self.border_title = Content("At work")
-        self.border_subtitle = Content("x stops · Enter opens · Esc")
         self.display = False
 
     @property

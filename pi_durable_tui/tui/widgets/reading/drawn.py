@@ -40,10 +40,11 @@ class DrawnRows:
 
     Args:
         width: Cells of a line.
+        unfold_key: As it is shown; "": there is none.
     """
 
-    def __init__(self, *, width: int, palette: Palette) -> None:
-        self.painter = Painter(width=width, palette=palette)
+    def __init__(self, *, width: int, palette: Palette, unfold_key: str = "") -> None:
+        self.painter = Painter(width=width, palette=palette, unfold_key=unfold_key)
         self._rows: OrderedDict[str, DrawnRow] = OrderedDict()
         self._kept_lines = 0
 

@@ -50,7 +50,8 @@ class RowView(ScrollView, can_focus=False):
         self._heights: list[int] = []
         self._is_exact: list[bool] = []
         self._tops: list[int] = [0]  # tops[i] is the first line of row i; the last one is the number of lines
-        self._drawn = DrawnRows(width=1, palette=palette)
+        self._unfold_key = ""
+        self._drawn = self._new_drawn(1)
         self._is_following = True
         self._is_settling = False
         self._all_unfolded = False
@@ -105,7 +106,7 @@ class RowView(ScrollView, can_focus=False):
     def clear(self) -> None:
         """Empty, at the end, following: another conversation comes."""
         self._rows, self._heights, self._is_exact = [], [], []
-        self._drawn = DrawnRows(width=self._width, palette=self._palette)
+        self._drawn = self._new_drawn(self._width)
         self._turned.clear()
         self._is_following, self._seen = True, None
         self._retop(0)
@@ -126,6 +127,12 @@ class RowView(ScrollView, can_focus=False):
         """Draw everything anew in other colours."""
         self._palette = palette
         self._remeasure()
+
+    def set_unfold_key(self, key: str) -> None:
+        """Name this key, as it is shown, where something is folded; "": there is none."""
+        if key != self._unfold_key:
+            self._unfold_key = key
+            self._remeasure()
 
     def toggle_all(self) -> None:
         """Unfold everything that is folded, or fold it again."""
@@ -198,10 +205,13 @@ class RowView(ScrollView, can_focus=False):
     def _width(self) -> int:
         return max(1, self.size.width)
 
+    def _new_drawn(self, width: int) -> DrawnRows:
+        return DrawnRows(width=width, palette=self._palette, unfold_key=self._unfold_key)
+
     def _remeasure(self) -> None:
         anchor = self._anchor()
         width = self._drawn_width = self._width
-        self._drawn = DrawnRows(width=width, palette=self._palette)
+        self._drawn = self._new_drawn(width)
         self._heights = [estimate_lines(row, width) for row in self._rows]
         self._is_exact = [False] * len(self._rows)
         self._retop(0)
