@@ -1,15 +1,13 @@
 """The one way between the screen and the harness, which runs on a thread and event loop of its own (rules OB-2, TU-10).
 
-Towards the screen: sights are handed over with at most one call pending, and one that a newer one has overtaken is skipped, so
-a slow screen delays no commit and a busy stream delays no key. Towards the harness: commands run on its loop; what goes wrong
-comes back as a problem to show. Nothing is drawn here, and nothing is shown that did not come out of a commit.
+Towards the screen: what watching/sights.py delivers. Towards the harness: commands run on its loop; what goes wrong comes back as
+a problem to show. Nothing is drawn here, and nothing is shown that did not come out of a commit.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
@@ -19,15 +17,15 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.actions.doubt import Answer, Doubt, instruction
-from pi_durable_tui.tui.following import Following, Sight
+from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.keys.bindings import Keymap, keymap
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
 from pi_durable_tui.tui.ports import ConversationPort, DeskPort, FilesPort, HarnessPort, WorkspacePort
 from pi_durable_tui.tui.rows import Notice
+from pi_durable_tui.tui.watching.sights import Sights
 
 T = TypeVar("T")
 
-FRAME_MS = 33
 DRAFT_MS = 100
 OLDER_ENTRIES = 200
 
@@ -88,18 +86,14 @@ class Bridge:
         self._clock = clock
         self._on_sight, self._on_switch = on_sight, on_switch
         self._on_problem = on_problem
-        self._screen = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
-        self._is_call_pending = False
-        self._newest: Sight | None = None
         self._draft: tuple[str, int] | None = None  # what shall be stored
         self._stored_draft: tuple[str, int] | None = None  # what is
         self._submits: set[asyncio.Task[bool]] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._drafting: asyncio.Task[bool] | None = None
         self._is_resumed = False
-        self._following = self._start_following()
-        self._consuming = asyncio.create_task(self._consume())
+        self._sights = Sights(opened.loop, opened.harness.conversation, clock=clock, on_sight=self._show, on_problem=on_problem)
+        self._sights.follow(opened.conversation)
 
     @property
     def files(self) -> FilesPort | None:
@@ -203,9 +197,8 @@ class Bridge:
         if conversation is None:
             return False
         await self._flush_draft()
-        self._following.cancel()
-        self._conversation, self._newest = conversation, None
-        self._following = self._start_following()
+        self._conversation = conversation
+        self._sights.follow(conversation)
         self._on_switch()
         return True
 
@@ -213,35 +206,19 @@ class Bridge:
         """Wait for what was sent, store the draft, then stop listening. The harness stays open: whoever opened it closes it."""
         await asyncio.gather(*self._submits)
         await self._flush_draft()
-        self._following.cancel()
-        for task in (self._consuming, *self._tasks):
+        await self._sights.close()
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(self._consuming, *self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # ------------------------------------------------------------------------------------------- on the harness's thread
-
-    def _start_following(self) -> Future[None]:
-        conversation = self._conversation
-
-        def offer(sight: Sight) -> None:
-            if conversation is self._conversation:
-                self._newest = sight
-                if not self._is_call_pending:
-                    self._is_call_pending = True
-                    self._screen.call_soon_threadsafe(self._arrive)
-
-        def tell(problem: PidurableError) -> None:
-            self._screen.call_soon_threadsafe(self._on_problem, problem)
-
-        following = Following(conversation, self._opened.harness.conversation, on_sight=offer, on_problem=tell)
-        return asyncio.run_coroutine_threadsafe(following.run(), self._opened.loop)
 
     async def _abort_task(self, task_id: int, conversation_id: int | None) -> bool:
         conversation = self._conversation if conversation_id is None else await self._opened.harness.conversation(conversation_id)
         return await conversation.abort_task(task_id)
 
     async def _answer(self, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
-        conversation, sight = self._conversation, self._newest
+        conversation, sight = self._conversation, self._sights.newest
         holder = sight.holder_of(question_id) if sight is not None else conversation.id
         if holder != conversation.id:
             conversation = await self._opened.harness.conversation(holder)
@@ -249,27 +226,10 @@ class Bridge:
 
     # -------------------------------------------------------------------------------------------- on the screen's thread
 
-    def _arrive(self) -> None:
-        # The mark goes first: a sight set after this line finds it gone and calls again, one set before is read by _consume.
-        self._is_call_pending = False
-        self._arrived.set()
-
-    async def _consume(self) -> None:
-        shown: Sight | None = None
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            sight = self._newest
-            if sight is None or sight is shown or sight.view.conversation.id != self._conversation.id:
-                continue
-            shown = sight
-            started_ms = self._clock.monotonic_ms()
-            self._on_sight(sight)
-            spent_ms = self._clock.monotonic_ms() - started_ms
-            if not self._opened.waits:
-                self.resume()
-            # Drawing may take at most a third of the time, so that keys are read in between.
-            await self._clock.sleep_ms(max(FRAME_MS, 2 * spent_ms))
+    def _show(self, sight: Sight) -> None:
+        self._on_sight(sight)
+        if not self._opened.waits:
+            self.resume()
 
     async def _call(self, work: Coroutine[Any, Any, T]) -> T:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._opened.loop))

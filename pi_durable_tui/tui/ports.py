@@ -30,11 +30,19 @@ class FramePort(Protocol):
     def view(self) -> ConversationView: ...
 
 
-class ConversationPort(Protocol):
-    """A conversation."""
+class ReadPort(Protocol):
+    """A conversation that is only looked at."""
 
     @property
     def id(self) -> int: ...
+
+    def watch(self) -> AsyncIterator[FramePort]: ...
+
+    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]: ...
+
+
+class ConversationPort(ReadPort, Protocol):
+    """A conversation."""
 
     async def submit(self, content: str | Sequence[Content], *, mode: Literal["followUp", "steer"] = "followUp") -> Submission: ...
 
@@ -53,10 +61,6 @@ class ConversationPort(Protocol):
     async def set_agent(self, **changes: object) -> Agent: ...
 
     async def save_draft(self, text: str, cursor: int) -> None: ...
-
-    def watch(self) -> AsyncIterator[FramePort]: ...
-
-    async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]: ...
 
 
 class OverviewPort(Protocol):

@@ -242,7 +242,7 @@ async def _changes(sizes: Sizes) -> list[Row]:
 
         for number in range(10):
             await timed("window focus", lambda number=number: setattr(rig.app, "app_focus", number % 2 == 1))
-            await timed("theme", lambda number=number: (rig.app._put_on(DARK if number % 2 else LIGHT), rig.chat.set_palette(DARK if number % 2 else LIGHT)))
+            await timed("theme", lambda number=number: (rig.app.put_on(DARK if number % 2 else LIGHT), rig.chat.set_palette(DARK if number % 2 else LIGHT)))
             await timed("resize", lambda number=number: rig.pilot.resize_terminal(100 + number * 3, 40))
     limits = {"window focus": 50.0, "theme": 100.0, "resize": 150.0}
     return [Row(name=f"{name} under {sizes.turns:,} turns", values=each, limits=(limits[name], None)) for name, each in times.items()]

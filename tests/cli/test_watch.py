@@ -9,11 +9,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from tests.support.cli_runs import Desk, ended
-from tests.support.journey_terminal import Terminal
+from tests.support.journey_terminal import Terminal, modes_left_on
 
 STALLS = ("-p", "--model", "playback/03-kill-mid-stream", "What does fsync really promise, and what do people forget?")
 LAST_WORDS = "A power cut loses it."
@@ -68,39 +69,52 @@ def test_as_json_it_tells_a_snapshot_and_then_events(desk: Desk, owner: subproce
     assert LAST_WORDS in first["live"]["generation"]["message"]["content"][0]["text"]
 
 
-@pytest.mark.slow
-@pytest.mark.rule("OB-6")
-def test_in_a_terminal_it_is_taken_over_once_the_owner_is_gone_and_not_before(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
-    terminal = Terminal([sys.executable, "-m", "pi_durable_tui.cli.main", "watch"], cwd=desk.work, environ=desk.environ())
-    try:
-        terminal.wait_for(LAST_WORDS)
-        terminal.type("t")
-        terminal.wait_for("is still running it")
-        owner.kill()
-        owner.wait()
-        terminal.wait_for("t takes over and goes on with the work, q leaves")
-        terminal.type("t")
-        terminal.wait_for("What nobody gets from it")  # the second request of the recorded session, in the app
-    finally:
-        terminal.close()
-
-
-@pytest.mark.slow
-@pytest.mark.rule("CL-7")
-def test_leaving_gives_the_terminal_back_as_it_was(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
+@pytest.fixture
+def screen(desk: Desk, owner: subprocess.Popen[bytes]) -> Iterator[Terminal]:
+    """The app that watches it, with what is committed on the screen."""
     assert owner.poll() is None
-    for way in ("q", "SIGTERM"):
-        terminal = Terminal([sys.executable, "-m", "pi_durable_tui.cli.main", "watch"], cwd=desk.work, environ=desk.environ())
-        try:
-            terminal.wait_for(LAST_WORDS)
-            if way == "q":
-                terminal.type("q")
-            else:
-                terminal.signal(signal.SIGTERM)
-            assert terminal.wait_end() == (0 if way == "q" else 143)
-            assert terminal.current_mode() == terminal.mode
-        finally:
-            terminal.close()
+    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "watch"]
+    with closing(Terminal(command, cwd=desk.work, environ=desk.environ())) as terminal:
+        terminal.wait_for(LAST_WORDS, f"pid {owner.pid} on", "runs it · q leaves")
+        yield terminal
+
+
+@pytest.mark.slow
+@pytest.mark.rule("OB-6", "CL-7")
+def test_in_a_terminal_it_is_the_app_writes_nothing_and_is_taken_over_once_the_owner_is_gone(
+    desk: Desk, owner: subprocess.Popen[bytes], screen: Terminal
+) -> None:
+    before = files(desk)
+    screen.press("t")
+    screen.wait_for(f"pid {owner.pid} on", "runs it still, and a session has one writer")
+    screen.press("\x14", "\x0f", "\x06")  # the tasks, unfold, search
+    screen.wait_for("answer", "request", "⌕")
+    screen._write(b"quit")
+    screen.wait_for("⌕ quit", "not found")
+    screen.press("escape")
+    screen.wait_gone("⌕")
+    screen.press("\x14")
+    assert files(desk) == before
+    owner.kill()
+    owner.wait()
+    screen.wait_for("no program runs it · t takes over, q leaves")
+    assert files(desk) == before
+    screen.press("t")
+    screen.wait_for("What nobody gets from it", "Ask for work")  # the second request of the recorded session, in the chat itself
+
+
+@pytest.mark.slow
+@pytest.mark.rule("OB-6", "CL-7", "CASE-E5")
+@pytest.mark.parametrize("way", ["q", "SIGTERM", "SIGKILL"])
+def test_leaving_gives_the_terminal_back_as_it_was_and_the_owner_works_on(owner: subprocess.Popen[bytes], screen: Terminal, way: str) -> None:
+    if way == "q":
+        screen.press("q")
+    else:
+        screen.signal(signal.Signals[way])
+    assert screen.wait_end() == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[way]
+    screen.wait_until(lambda: not screen.is_alternate and modes_left_on(screen.raw) == [], what="the terminal as it was")
+    assert screen.current_mode() == screen.mode
+    assert owner.poll() is None
 
 
 def test_without_a_chat_it_says_so(desk: Desk) -> None:

@@ -14,8 +14,9 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import InternalError, NotFound, PidurableError, SessionFailed
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.task import Running, Task
-from pi_durable_tui.tui.bridge import DRAFT_MS, FRAME_MS, Bridge
+from pi_durable_tui.tui.bridge import DRAFT_MS, Bridge
 from pi_durable_tui.tui.following import Sight
+from pi_durable_tui.tui.watching.sights import FRAME_MS
 from tests.support.tui_conversation import FakeConversation, HarnessThread, opened
 from tests.support.tui_views import slot, user, view
 

@@ -12,6 +12,9 @@ from dataclasses import replace
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.observation.frames import Frame, read_view
+from pi_durable_tui.harness.observation.inspection import TaskNode, task_nodes
+from pi_durable_tui.harness.tasks.rules import World
+from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.session.session import Session
 
@@ -63,3 +66,24 @@ async def _newer(session: Session, conversation_id: int, known: ConversationView
             return replace(view, seq=before - 1)
         before = after
     return None
+
+
+async def follow_tasks(session: Session, *, clock: Clock) -> tuple[TaskNode, ...]:
+    """All live tasks as the store has them now, by id (rule OB-4). Two commits may have made two of them; the next look tells.
+
+    Args:
+        session: Opened read-only; others may write the store meanwhile.
+    """
+    table = TaskTable()
+    await table.load(session.storage)
+    return task_nodes(
+        World(
+            tasks=table.tasks,
+            outcomes=table.outcomes,
+            conversation_owners=table.conversation_owners,
+            invoked=(),
+            fits=lambda _task: True,
+            now_ms=clock.now_ms(),
+            restart_limit=float("inf"),
+        )
+    )

@@ -109,7 +109,7 @@ class ChatScreen(Screen[None]):
     def on_mount(self) -> None:
         """An empty transcript, and a composer that takes keys at once."""
         self.prompt.cursor_blink = False  # a timer that never stops
-        self.prompt.focus()
+        self._focus_home()
         self._ticker = self.set_interval(status.SPINNER_STEP_MS / 1000, self._tick, pause=True)
         for notice in self._first_notices:
             self.say(notice)
