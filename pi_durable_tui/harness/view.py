@@ -13,6 +13,9 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task
 
+KEPT_ENTRIES = 1_000
+KEPT_SETTLED = 100
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationView:
@@ -21,9 +24,11 @@ class ConversationView:
     Attributes:
         seq: The newest commit that is contained.
         committed_at_ms: When that commit was made.
-        entries: The newest entries, ids growing: at least those since the view was opened and up to a page before.
+        entries: The newest entries, ids growing: at least those since the view was opened and up to a page before, as far as they are
+            among the newest KEPT_ENTRIES. Older ones are read by page.
         has_older: True when the store holds entries before the first of `entries`.
-        submissions: Those not yet done or unanswered, plus what settled since the view was opened, by id.
+        submissions: Those not yet done or unanswered, that of the newest input in `entries`, and of what settled since the view was
+            opened at least the newest KEPT_SETTLED, by id.
         tasks: The live tasks of the conversation, by id.
     """
 
@@ -71,15 +76,37 @@ def apply(view: ConversationView, commit: Commit) -> ConversationView:
     documents = _documents(changes)
     if not (entries or tasks or submissions or documents):
         return view
+    kept = kept_entries(view.entries, entries)
     return replace(
         view,
         seq=commit.seq,
         committed_at_ms=commit.at_ms,
-        entries=(*view.entries, *entries) if entries else view.entries,
+        entries=kept,
+        has_older=view.has_older or len(kept) < len(view.entries) + len(entries),
         tasks=_replaced_tasks(view.tasks, tasks) if tasks else view.tasks,
-        submissions=_replaced_submissions(view.submissions, submissions) if submissions else view.submissions,
+        submissions=kept_submissions(view.submissions, submissions) if submissions else view.submissions,
         **documents,
     )
+
+
+def kept_entries(old: tuple[StoredEntry, ...], new: tuple[StoredEntry, ...]) -> tuple[StoredEntry, ...]:
+    """What a view holds of its entries once new ones have come: all of the new ones; `old` itself when there are none.
+
+    Old ones are let go many at a time, so that a view that has grown long costs a new entry no more than a short one.
+    """
+    if not new:
+        return old
+    both = (*old, *new)
+    return both if len(both) <= 2 * KEPT_ENTRIES else both[-max(KEPT_ENTRIES, len(new)) :]
+
+
+def newest_input(entries: tuple[StoredEntry, ...]) -> int | None:
+    """The id of the submission that became the newest input of these entries; None: there is none."""
+    for stored in reversed(entries):
+        submission_id = (stored.entry.data or {}).get("submissionId")
+        if isinstance(submission_id, int):
+            return submission_id
+    return None
 
 
 def _documents(changes: list[DocumentChange]) -> Documents:
@@ -109,6 +136,10 @@ def _replaced_tasks(old: tuple[Task, ...], changed: tuple[Task, ...]) -> tuple[T
     return tuple(by_id[task_id] for task_id in sorted(by_id) if by_id[task_id].is_live)
 
 
-def _replaced_submissions(old: tuple[Submission, ...], changed: tuple[Submission, ...]) -> tuple[Submission, ...]:
+def kept_submissions(old: tuple[Submission, ...], changed: tuple[Submission, ...]) -> tuple[Submission, ...]:
+    """What a view holds of its submissions once some have changed, by id."""
     by_id = {submission.id: submission for submission in (*old, *changed)}
+    settled = {submission.id for submission in old if not by_id[submission.id].is_open} - {submission.id for submission in changed}
+    for submission_id in sorted(settled)[:-KEPT_SETTLED]:
+        del by_id[submission_id]
     return tuple(by_id[submission_id] for submission_id in sorted(by_id))

@@ -7,9 +7,12 @@ resumed.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from pi_durable_tui.records.messages import AssistantMessage, Text, Thinking, ToolResultMessage
 from pi_durable_tui.records.submission import Unanswered
@@ -33,9 +36,11 @@ if TYPE_CHECKING:
     from pi_durable_tui.harness.view import ConversationView
     from pi_durable_tui.records.entry import StoredEntry
 
+TOLD_ENTRIES = 200
+"""So many of the newest entries are looked through for the input that was stopped: those that every view holds."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+
+class Rows(Struct, frozen=True, kw_only=True):
     """All rows, and how they differ from the result before.
 
     Attributes:
@@ -78,7 +83,7 @@ class Projection:
         self._first_id: int | None = None  # the oldest entry that has rows
         self._view_first_id: int | None = None  # the oldest one of the views themselves
         self._last_id = -1
-        self._older = 0  # rows of pages fetched before the view's own entries
+        self._owners: list[int] = []  # the entry of each settled row
         self._seam = MarkRow(key="seam", tone="info", text=safe_line(seam), is_seam=True) if seam else None
         self._seam_seq: int | None = None
         self._before_seam: frozenset[object] = frozenset()
@@ -106,18 +111,24 @@ class Projection:
 
     def prepend(self, entries: Sequence[StoredEntry]) -> Rows:
         """Put an older page in front; entries not older than the first known one are left out."""
-        rows = [row for stored in entries if self._first_id is None or stored.entry.id < self._first_id for row in entry_rows(stored)]
-        if rows or entries:
+        older = [stored for stored in entries if self._first_id is None or stored.entry.id < self._first_id]
+        rows = [(stored.entry.id, row) for stored in older for row in entry_rows(stored)]
+        if entries:
             self._first_id = min(stored.entry.id for stored in entries)
-        self._rows[:0] = rows
+        self._rows[:0] = [row for _, row in rows]
+        self._owners[:0] = [entry_id for entry_id, _ in rows]
         self._settled += len(rows)
-        self._older += len(rows)
         return Rows(rows=self._rows, changed_from=len(self._rows), prepended=len(rows))
 
+    @property
+    def older_rows(self) -> int:
+        """How many rows there are of entries that the view does not hold: of pages put in front, and of what it has let go."""
+        return bisect_left(self._owners, self._view_first_id) if self._view_first_id is not None else 0
+
     def drop_older(self) -> Rows:
-        """Forget the pages put in front; they can be fetched again. Memory is then that of the view alone."""
-        dropped, self._older = self._older, 0
-        del self._rows[:dropped]
+        """Forget the rows of what the view does not hold; they can be fetched again. Memory is then that of the view alone."""
+        dropped = self.older_rows
+        del self._rows[:dropped], self._owners[:dropped]
         self._settled -= dropped
         if dropped:
             self._first_id = self._view_first_id
@@ -128,8 +139,9 @@ class Projection:
         entries = view.entries
         if not entries:
             return self._settled
-        if self._first_id is None:
-            self._first_id = self._view_first_id = entries[0].entry.id
+        self._view_first_id = entries[0].entry.id
+        if self._view_first_id > self._last_id:  # the first one, or so much came between two views that what lies between is not known here
+            self._rows, self._owners, self._settled, self._first_id = [], [], 0, self._view_first_id
         changed_from = self._settled
         start = len(entries)
         while start and entries[start - 1].entry.id > self._last_id:
@@ -137,8 +149,11 @@ class Projection:
         for stored in entries[start:]:
             if self._seam is not None and stored.seq > (self._seam_seq or 0) and not _is_interruption(stored):
                 self._rows.append(self._seam)
+                self._owners.append(stored.entry.id)
                 self._seam = None
-            self._rows += entry_rows(stored)
+            rows = entry_rows(stored)
+            self._rows += rows
+            self._owners += [stored.entry.id] * len(rows)
         self._last_id = entries[-1].entry.id
         self._settled = len(self._rows)
         return changed_from
@@ -148,7 +163,7 @@ class Projection:
         rows += [slot_row(slot, is_own=True) for slot in view.live.commands]
         if view.live.run_failure is not None and not view.is_busy and not _tells_failure(view.entries[-1:]):
             rows.append(failure_row(view.live.run_failure))
-        if _is_stopped_unanswered(view):
+        if _is_stopped(view):
             rows.append(MarkRow(key="stopped", tone="warn", text="Stopped"))
         if view.live.compaction_failure is not None:
             rows.append(compaction_failure_row(view.live.compaction_failure))
@@ -206,11 +221,23 @@ def _tells_failure(last: Sequence[StoredEntry]) -> bool:
     return isinstance(message, AssistantMessage) and message.stop_reason in ("error", "aborted")
 
 
-def _is_stopped_unanswered(view: ConversationView) -> bool:
-    """The newest input was stopped before anything came of it that could say so. Known while the view that saw it is open."""
-    last = view.entries[-1].entry.id if view.entries else None
-    ended = (one.state for one in view.submissions if isinstance(one.state, Unanswered))
-    return not view.is_busy and any(state.entry_id == last and state.problem.reason == "aborted" for state in ended)
+def _is_stopped(view: ConversationView) -> bool:
+    """The newest input was stopped, and no entry since says so."""
+    if view.is_busy:
+        return False
+    for stored in reversed(view.entries[-TOLD_ENTRIES:]):
+        submission_id = (stored.entry.data or {}).get("submissionId")
+        if submission_id is not None:
+            ended = (one.state for one in view.submissions if one.id == submission_id)
+            return any(isinstance(state, Unanswered) and state.problem.reason == "aborted" for state in ended)
+        if not isinstance(stored.entry.message, ToolResultMessage) and not _calls(stored.entry.message):
+            return False
+    return False
+
+
+def _calls(message: object) -> bool:
+    """An answer that only made calls: what came of them follows it."""
+    return isinstance(message, AssistantMessage) and message.stop_reason == "toolUse"
 
 
 def _common(old: Sequence[Row], new: Sequence[Row]) -> int:

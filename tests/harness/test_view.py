@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from pi_durable_tui.harness.live import AGENT, BUILT_IN, INBOX, LIVE, PROVIDER, Agent, Draft, Inbox, Live, Provider, Run, UsageTotals
 from pi_durable_tui.harness.observation.frames import read_view
-from pi_durable_tui.harness.view import ConversationView, apply
+from pi_durable_tui.harness.view import KEPT_ENTRIES, KEPT_SETTLED, ConversationView, apply
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.commit import Commit, DocumentChange
 from pi_durable_tui.records.document import Address, Definition
-from pi_durable_tui.records.messages import Usage
-from pi_durable_tui.records.submission import Done, Placed
+from pi_durable_tui.records.messages import Problem, Usage
+from pi_durable_tui.records.submission import Done, Placed, Unanswered
 from pi_durable_tui.records.task import Pending, Running, Terminal, moved
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
@@ -75,6 +75,52 @@ def test_a_commit_replaces_submissions_in_order_of_ids_and_keeps_those_that_have
     done = submission(4, Done(entry_id=3, answer_entry_id=7))
     after = apply(FULL, commit(submissions=(submission(9), done, submission(6), submission(5, conversation_id=OTHER))))
     assert after == replace(FULL, seq=2, committed_at_ms=START_MS + 2, submissions=(done, submission(6), submission(8), submission(9)))
+
+
+@pytest.mark.rule("OB-1", "TU-1")
+def test_a_view_keeps_the_newest_entries_and_does_not_grow_with_what_is_said():
+    after, longest = FULL, 0
+    for number in range(4, 4 + 5 * KEPT_ENTRIES):
+        after = apply(after, commit(number, entries=stored(entry(number, said("b")), seq=number)))
+        longest = max(longest, len(after.entries))
+    ids = [each.entry.id for each in after.entries]
+    assert ids == list(range(4 + 5 * KEPT_ENTRIES - len(ids), 4 + 5 * KEPT_ENTRIES))
+    assert KEPT_ENTRIES <= len(ids) <= longest == 2 * KEPT_ENTRIES
+    assert after.has_older
+
+
+@pytest.mark.rule("OB-1")
+def test_all_entries_of_one_commit_are_there_however_many_they_are():
+    new = tuple(entry(number, said("b")) for number in range(10, 11 + 2 * KEPT_ENTRIES))
+    after = apply(replace(FULL, has_older=False), commit(entries=stored(*new)))
+    assert (len(after.entries), after.entries[0].entry.id, after.has_older) == (len(new), 10, True)
+
+
+@pytest.mark.rule("OB-1", "TU-1")
+def test_a_view_keeps_open_submissions_and_the_newest_of_those_that_have_settled():
+    many = tuple(submission(number, Done(entry_id=3, answer_entry_id=7)) for number in range(20, 20 + 2 * KEPT_SETTLED))
+    after = apply(FULL, commit(submissions=many))
+    assert after.submissions == (*FULL.submissions, *many), "what one commit settled is all there to be told"
+    later = apply(after, commit(3, submissions=(submission(900),)))
+    assert later.submissions == (*FULL.submissions, *many[-KEPT_SETTLED:], submission(900))
+
+
+@pytest.mark.rule("OB-1", "TU-8")
+async def test_a_view_that_is_read_tells_how_the_run_of_the_newest_input_ended():
+    session = await open_session()
+    here, there = await new_conversation(session), await new_conversation(session)
+    ended = Unanswered(problem=Problem(reason="aborted"), entry_id=3)
+
+    async def write(tx: Transaction) -> None:
+        for conversation_id in (here, there):
+            asked = submission(tx.new_id(), ended, conversation_id=here)
+            tx.put_submission(asked)
+            tx.insert_entry(entry(tx.new_id(), said("go"), conversation_id=conversation_id, data={"submissionId": asked.id}))
+
+    await session.commit(write)
+    assert [each.state for each in (await read_view(session, here)).submissions] == [ended]
+    assert (await read_view(session, there)).submissions == (), "an input that came with a fork was somebody else's"
+    await session.close()
 
 
 DOCUMENTS: dict[str, Any] = {

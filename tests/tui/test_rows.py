@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from pi_durable_tui.harness.live import Failure, Generation, RetryWait
+from pi_durable_tui.harness.live import Failure, Generation, RetryWait, Run
 from pi_durable_tui.records.entry import COMPACTION, THOUGHTS_REFUSED, Entry, StoredEntry
 from pi_durable_tui.records.messages import Problem, Text, ToolCall, UserMessage
 from pi_durable_tui.records.submission import Placed, Submission, Unanswered
@@ -264,6 +264,18 @@ def test_an_input_that_was_stopped_before_anything_came_of_it_says_so() -> None:
     assert rows_of(Projection(), view(user(1, "go"), answer(2, "half", stop="aborted"), submissions=(one,)))[-1].key == "entry-2-end"
 
 
+@pytest.mark.rule("TU-8")
+def test_a_run_that_was_stopped_between_its_tools_and_the_next_answer_says_so_and_only_there() -> None:
+    stopped = Unanswered(problem=Problem(reason="aborted"), entry_id=1)
+    one = Submission(id=1, conversation_id=1, mode="followUp", content=(Text(text="go"),), digest="", at_ms=0, state=stopped)
+    calls = answer(2, "", stop="toolUse")
+    made = view(user(1, "go"), calls, result(3, "bash", "bash make", "done"), submissions=(one,))
+    assert rows_of(Projection(), made)[-1] == MarkRow(key="stopped", tone="warn", text="Stopped")
+    assert rows_of(Projection(), replace(made, live=with_live(made, run=Run(task_id=9, started_at_ms=START_MS))))[-1].key == "tool-10003"
+    later = replace(made, entries=(*made.entries, user(4, "again")))
+    assert rows_of(Projection(), later)[-1].key == "entry-4"
+
+
 @pytest.mark.rule("CASE-B9")
 def test_that_earlier_thinking_was_refused_and_left_out_is_told_where_it_happened():
     entry = Entry(id=3, conversation_id=1, kind=THOUGHTS_REFUSED, at_ms=START_MS, data={"message": f"blocks cannot be modified {ATTACK}"})
@@ -271,3 +283,33 @@ def test_that_earlier_thinking_was_refused_and_left_out_is_told_where_it_happene
     assert rows[1:] == [
         MarkRow(key="entry-3", tone="warn", text=f"The provider refused earlier thinking: asked again without it (blocks cannot be modified {HARMLESS})")
     ]
+
+
+# ---------------------------------------------------------------------------------------------- what the view does not hold
+
+
+def spoken(first: int, last: int) -> tuple[StoredEntry, ...]:
+    return tuple(user(number, f"word {number}") for number in range(first, last + 1))
+
+
+@pytest.mark.rule("TU-1")
+def test_rows_of_entries_that_the_view_has_let_go_are_dropped_when_nobody_reads_there_and_come_back_by_page() -> None:
+    projection = Projection()
+    projection.apply(view(*spoken(1, 6)))
+    grown = projection.apply(view(*spoken(4, 8)))
+    assert [row.key for row in grown.rows] == [f"entry-{number}" for number in range(1, 9)], "the reader may be there"
+    assert projection.older_rows == 3
+    dropped = projection.drop_older()
+    assert ([row.key for row in dropped.rows], dropped.prepended, projection.first_id) == ([f"entry-{number}" for number in range(4, 9)], -3, 4)
+    assert (projection.older_rows, projection.drop_older().prepended) == (0, 0)
+    again = projection.prepend(spoken(1, 3))
+    assert ([row.key for row in again.rows], again.prepended) == ([f"entry-{number}" for number in range(1, 9)], 3)
+    assert projection.apply(view(*spoken(4, 9))).changed_from == 8
+
+
+@pytest.mark.rule("TU-1")
+def test_a_view_that_holds_nothing_of_what_is_known_begins_anew() -> None:
+    projection = Projection()
+    projection.apply(view(*spoken(1, 3)))
+    anew = projection.apply(view(*spoken(7, 9)))
+    assert ([row.key for row in anew.rows], anew.changed_from, projection.first_id) == (["entry-7", "entry-8", "entry-9"], 0, 7)

@@ -56,7 +56,7 @@ def _snapshot(view: ConversationView) -> AgentEvent:
         agent=to_json(view.agent),
         inbox=[to_json(item) for item in view.inbox.items],
         usage=to_json(view.usage),
-        submissions=[_told(submission) for submission in view.submissions],
+        submissions=[_told(submission) for submission in view.submissions if submission.is_open],
     )
 
 

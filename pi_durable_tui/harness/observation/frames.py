@@ -10,9 +10,11 @@ from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
 from pi_durable_tui.harness.observation.events import AgentEvent, events_of
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
-from pi_durable_tui.harness.view import ConversationView, apply
+from pi_durable_tui.harness.view import ConversationView, apply, kept_entries, kept_submissions, newest_input
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.commit import Commit
+from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.session.watch import Overflowed
@@ -34,7 +36,7 @@ async def read_view(session: Session, conversation_id: int, *, limit: int = FIRS
     """The committed state of a conversation, all of it as of one commit. Writes nothing and creates nothing.
 
     Args:
-        since: An earlier view to bring up to date: what it holds stays, and nothing that came since is left out.
+        since: An earlier view to bring up to date: what came since is all there, and of what it held the newest, as when commits are applied.
 
     Raises:
         NotFound: There is no such conversation.
@@ -55,11 +57,12 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
     newest = await storage.entries(conversation_id, limit=limit, descending=True)
     submissions = await storage.submissions(conversation_id=conversation_id, statuses=("queued", "placed"), limit=1_000)
     tasks = await storage.tasks(conversation_id=conversation_id, statuses=LIVE_STATUSES, limit=1_000)
+    entries = tuple(reversed(newest.items))
     return ConversationView(
         conversation=conversation,
         seq=seq,
         committed_at_ms=(await storage.metadata()).last_at_ms or conversation.created_at_ms,
-        entries=tuple(reversed(newest.items)),
+        entries=entries,
         has_older=newest.next is not None,
         agent=from_json(await session.snapshot(AGENT, conversation_id) or {}, Agent),
         live=from_json(await session.snapshot(LIVE, conversation_id) or {}, Live),
@@ -67,9 +70,20 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
         provider=from_json(await session.snapshot(PROVIDER, conversation_id) or {}, Provider),
         usage=from_json(await session.snapshot(USAGE, conversation_id) or {}, UsageTotals),
         draft=from_json(await session.snapshot(DRAFT, conversation_id) or {}, Draft),
-        submissions=submissions.items,
+        submissions=await _with_input(storage, conversation_id, entries, submissions.items),
         tasks=tasks.items,
     )
+
+
+async def _with_input(storage: Storage, conversation_id: int, entries: tuple[StoredEntry, ...], open_ones: tuple[Submission, ...]) -> tuple[Submission, ...]:
+    """The open submissions and that of the newest input, which tells how its run ended. One that came with a fork is none of ours."""
+    submission_id = newest_input(entries)
+    if submission_id is None or any(submission.id == submission_id for submission in open_ones):
+        return open_ones
+    found = await storage.submission(submission_id)
+    if found is None or found.conversation_id != conversation_id:
+        return open_ones
+    return tuple(sorted((*open_ones, found), key=lambda each: each.id))
 
 
 async def _joined(storage: Storage, before: ConversationView, now: ConversationView) -> ConversationView:
@@ -83,9 +97,11 @@ async def _joined(storage: Storage, before: ConversationView, now: ConversationV
         if len(newer) < len(page.items) or page.next is None:
             break
     known = {submission.id for submission in now.submissions}
-    settled = [await storage.submission(submission.id) for submission in before.submissions if submission.id not in known]
-    submissions = sorted((*now.submissions, *(found for found in settled if found is not None)), key=lambda each: each.id)
-    return replace(now, entries=(*before.entries, *entries), has_older=before.has_older, submissions=tuple(submissions))
+    ended = [await storage.submission(submission.id) for submission in before.submissions if submission.is_open and submission.id not in known]
+    submissions = kept_submissions(before.submissions, (*now.submissions, *(found for found in ended if found is not None)))
+    kept = kept_entries(before.entries, tuple(entries))
+    has_older = before.has_older or len(kept) < len(before.entries) + len(entries)
+    return replace(now, entries=kept, has_older=has_older, submissions=submissions)
 
 
 async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[Frame, None]:

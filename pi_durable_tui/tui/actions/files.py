@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Literal
 
-from pi_durable_tui.records.entry import USER
+from pi_durable_tui.tui.actions.asked import newest_message
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import FilesPort, PlanPort, RestoredPort
 from pi_durable_tui.tui.safe_text import safe_line
@@ -50,12 +50,7 @@ class Files:
         if argument and not argument.isdecimal():
             self._app.tell("warn", "/undo takes the number of an entry, or nothing.")
             return
-        inputs = (
-            [stored.entry.id for stored in view.entries if stored.entry.kind == USER and "submissionId" in (stored.entry.data or {})]
-            if view is not None
-            else []
-        )
-        entry_id = int(argument) if argument else (inputs[-1] if inputs else None)
+        entry_id = int(argument) if argument else (await newest_message(bridge, view) if view is not None else None)
         if entry_id is None:
             self._app.tell("info", "Nothing was asked here yet, so nothing was changed.")
             return

@@ -134,6 +134,8 @@ class ChatScreen(Screen[None]):
             self.transcript.clear()
         self.sight, view, now_ms = sight, sight.view, self._clock.now_ms()
         self.transcript.show_rows(self._projection.apply(view), now_ms=now_ms)
+        if self.transcript.is_following and self._projection.older_rows:  # the view has let entries go that nobody looks at
+            self.transcript.show_rows(self._projection.drop_older(), now_ms=now_ms)
         self._queue.show_rows(queued_rows(view))
         self._subagents.show_cards(cards(sight.subagents, now_ms))
         self.banner.show(self.look_words)
