@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 from typing import Annotated
@@ -11,6 +12,8 @@ import msgspec
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Diagnostic, Effects, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject, clean_text
+from pi_durable_tui.tools import process
+from pi_durable_tui.tools.commands.running import RunningText
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.output import Collected, OutputCollector
 from pi_durable_tui.tools.process import CommandEnd, ProcessFacts
@@ -21,16 +24,27 @@ TIMEOUT_LIMIT_S = 3_600
 DESCRIPTION = f"""Run a bash command and get its output (errors included) and exit code.
 The working directory stays for the next call when the command changes it with cd; variables, functions and options do not stay.
 There is no input and no terminal: whatever asks a question gets an end of file. Give flags that answer it.
-When the shell exits, everything it left in the background is ended; nothing runs on after the call.
+When the shell exits, everything it left behind with & is ended; nothing runs on after the call.
+What shall run on, such as a server, is started with background true (and without &): the call returns at once with a number, a message
+comes when the command ends, and the tool commands shows its output, waits for it or stops it. It ends with the program that you run in.
 Output is cut in the middle beyond 50 KiB or 2,000 lines, and kept whole in a file that is named.
-After timeout_s ({TIMEOUT_S} by default) the command and all it started are ended."""
+After timeout_s ({TIMEOUT_S} by default, none in the background) the command and all it started are ended."""
+
+
+_Seconds = Annotated[int, msgspec.Meta(ge=1, le=TIMEOUT_LIMIT_S)]
 
 
 class BashArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What `bash` is asked."""
 
     command: Annotated[str, msgspec.Meta(description="The command; several lines are allowed.", min_length=1)]
-    timeout_s: Annotated[int, msgspec.Meta(description="Seconds after which the command is ended.", ge=1, le=TIMEOUT_LIMIT_S)] = TIMEOUT_S
+    timeout_s: Annotated[_Seconds | None, msgspec.Meta(description="Seconds after which the command is ended.")] = None
+    background: Annotated[bool, msgspec.Meta(description="Return at once, and let the command run on.")] = False
+
+    @property
+    def limit_s(self) -> float:
+        """After how long it is ended."""
+        return self.timeout_s or (math.inf if self.background else TIMEOUT_S)
 
 
 def bash_tool() -> Tool:
@@ -46,6 +60,8 @@ def bash_tool() -> Tool:
         sequential=True,
         preview=_preview,
         effects=_effects,
+        background=lambda arguments: arguments.background,
+        on_left=_end_what_is_left,
     )
 
 
@@ -61,10 +77,14 @@ async def _effects(arguments: BashArguments, context: ToolContext) -> Effects:
 
 async def _preview(arguments: BashArguments, context: ToolContext) -> JsonObject:
     """The whole command, which the title may cut, and where it would run: what is allowed is what runs (rule SA-13)."""
-    return {"command": clean_text(arguments.command), "directory": clean_text(environment_of(context).directory()), "timeoutS": arguments.timeout_s}
+    where = clean_text(environment_of(context).directory())
+    limit: JsonObject = {"timeoutS": int(arguments.limit_s)} if math.isfinite(arguments.limit_s) else {}
+    return {"command": clean_text(arguments.command), "directory": where, **limit, **({"background": True} if arguments.background else {})}
 
 
 async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult:
+    if context.in_background is not None:
+        return await _run_behind(arguments, context, context.in_background)
     environment = environment_of(context)
     lost_before = environment.take_loss()
     collector = OutputCollector(environment, context.call_id, context.output, environment.clock)
@@ -73,7 +93,7 @@ async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult
         await context.started(facts.to_json())
 
     try:
-        end = await environment.run(arguments.command, timeout_ms=arguments.timeout_s * 1_000, on_started=started, on_output=collector.add)
+        end = await environment.run(arguments.command, timeout_ms=arguments.limit_s * 1_000, on_started=started, on_output=collector.add)
     except EnvironmentFailure as error:
         return failed(error.message, diagnostics=_lost(lost_before, environment))
     finally:
@@ -86,34 +106,69 @@ async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult
 
 def _result(arguments: BashArguments, end: CommandEnd, output: Collected, environment: LocalEnvironment, *, moved: bool, lost: str | None) -> ToolResult:
     directory = environment.directory()
-    facts: list[str] = []
-    if end.timed_out:
-        facts.append(f"timed out after {arguments.timeout_s} s; the command and everything it started were ended")
-    elif end.signal is not None:
-        facts.append(f"ended by signal {_signal_name(end.signal)}")
-    elif end.exit_code is None:
-        facts.append("the command was ended from outside; its exit code is unknown")
-    elif end.exit_code:
-        facts.append(f"exit code {end.exit_code}")
+    facts = _how(arguments, end)
     if moved:
         facts.append(f"the working directory is now {directory}")
     elif directory != environment.cwd:
         facts.append(f"working directory: {directory}")
     text = output.text.rstrip("\n") or "(no output)"
-    details: JsonObject = {
-        "exitCode": end.exit_code,
-        "signal": end.signal,
-        "timedOut": end.timed_out,
-        "directory": clean_text(directory),
-        "outputBytes": output.total_bytes,
-        "outputPath": output.path,
-    }
-    answer = failed if end.timed_out or end.exit_code != 0 else succeeded
+    answer = failed if _is_failure(end) else succeeded
     return answer(
         "\n".join([text, *(f"[{fact}]" for fact in facts)]),
-        details=details,
+        details={**_details(end), "directory": clean_text(directory), "outputBytes": output.total_bytes, "outputPath": output.path},
         diagnostics=(*output.diagnostics, *_lost(lost, environment), *_left(end)),
     )
+
+
+def _how(arguments: BashArguments, end: CommandEnd) -> list[str]:
+    """How it ended, as far as that is worth a word. PURE."""
+    if end.timed_out:
+        return [f"timed out after {arguments.limit_s} s; the command and everything it started were ended"]
+    if end.crowded:
+        return ["there were too many processes of it at once; the command and everything it started were ended"]
+    if end.signal is not None:
+        return [f"ended by signal {_signal_name(end.signal)}"]
+    if end.exit_code is None:
+        return ["the command was ended from outside; its exit code is unknown"]
+    return [f"exit code {end.exit_code}"] if end.exit_code else []
+
+
+def _details(end: CommandEnd) -> JsonObject:
+    return {"exitCode": end.exit_code, "signal": end.signal, "timedOut": end.timed_out}
+
+
+def _is_failure(end: CommandEnd) -> bool:
+    return end.timed_out or end.crowded or end.exit_code != 0
+
+
+async def _run_behind(arguments: BashArguments, context: ToolContext, number: int) -> ToolResult:
+    """Carry the command out while the conversation goes on: it starts where the conversation stands, and does not move it."""
+    environment = environment_of(context)
+    folder = environment.background_folder(number)
+    output = RunningText(await in_thread(lambda: environment.segment_writer(number)), folder, context.output, environment.clock)
+
+    async def started(facts: ProcessFacts) -> None:
+        await context.started(facts.to_json())
+
+    try:
+        end = await environment.run(arguments.command, timeout_ms=arguments.limit_s * 1_000, on_started=started, on_output=output.add)
+    except EnvironmentFailure as error:
+        return failed(error.message)
+    finally:
+        said = output.finish()
+    facts = _how(arguments, end) or ["exit code 0"]
+    answer = failed if _is_failure(end) else succeeded
+    return answer("\n".join([said, *(f"[{fact}]" for fact in facts)]), details=_details(end), diagnostics=_left(end))
+
+
+async def _end_what_is_left(facts: JsonObject, _context: ToolContext) -> tuple[Diagnostic, ...]:
+    """After a kill: a command dies with its reaper, and its reaper with the agent; should something have outlived both, it is ended now."""
+    match facts:
+        case {"pid": int(pid), "startTime": int(start_time), "bootId": str(boot)}:
+            found = await process.end_left_of(ProcessFacts(pid=pid, start_time=start_time, boot_id=boot))
+            return note(f"{_processes(len(found))} still at work after the program had died, and ended now.") if found else ()
+        case _:
+            return ()
 
 
 def _lost(directory: str | None, environment: LocalEnvironment) -> tuple[Diagnostic, ...]:

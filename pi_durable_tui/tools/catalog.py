@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pi_durable_tui.harness.ports import Tool
 from pi_durable_tui.tools.bash import bash_tool
+from pi_durable_tui.tools.commands.tool import commands_tool
 from pi_durable_tui.tools.edit import edit_tool
 from pi_durable_tui.tools.read import read_tool
 from pi_durable_tui.tools.search.find import find_tool
@@ -16,4 +17,4 @@ from pi_durable_tui.tools.write import write_tool
 
 def all_tools() -> tuple[Tool, ...]:
     """Every built-in tool, in the order in which models are told of them."""
-    return (read_tool(), write_tool(), edit_tool(), bash_tool(), grep_tool(), find_tool(), ls_tool(), todo_tool(), *subagent_tools())
+    return (read_tool(), write_tool(), edit_tool(), bash_tool(), commands_tool(), grep_tool(), find_tool(), ls_tool(), todo_tool(), *subagent_tools())

@@ -20,10 +20,11 @@ from pi_durable_tui.harness.ports import Effects, ToolContext
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.keys import HidingStream
 from pi_durable_tui.tools import files, process, variables
+from pi_durable_tui.tools.commands.segments import SegmentWriter
+from pi_durable_tui.tools.commands.spec import shell_command
 
 SPILL_BYTES = 20_000_000  # most that is kept of one command's output
 SPILL_FOLDER_BYTES = 200_000_000  # most that is kept of all; the oldest go first
-_SHELLS = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/opt/homebrew/bin/bash", "/bin/sh")
 _DIRECTORY_BYTES = 4_096
 
 _T = TypeVar("_T")
@@ -39,13 +40,24 @@ class LocalEnvironment:
         clock: Measures timeouts and how often a progress line is shown.
         variables: The agent's environment, of which commands get the harmless part.
         keys: Values that are taken out of the output of commands, before anything is done with it (rule SA-17).
+        limits: What one command may use.
     """
 
-    def __init__(self, cwd: str, state_dir: Path, clock: Clock, variables: Mapping[str, str] | None = None, *, keys: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        state_dir: Path,
+        clock: Clock,
+        variables: Mapping[str, str] | None = None,
+        *,
+        keys: Sequence[str] = (),
+        limits: process.CommandLimits = process.CommandLimits(),  # noqa: B008 - frozen
+    ) -> None:
         self._cwd = cwd
         self._state_dir = state_dir
         self._variables = os.environ if variables is None else variables
         self._keys = tuple(keys)
+        self._limits = limits
         self._current: str | None = None
         self._lost: str | None = None
         self._seen: dict[str, str] = {}
@@ -141,20 +153,7 @@ class LocalEnvironment:
         Raises:
             EnvironmentFailure: It cannot be run at all; nothing ran.
         """
-        text = clean_text(command)
-        if "\0" in text or len(text.encode()) > process.COMMAND_LIMIT_BYTES:
-            raise EnvironmentFailure(
-                "A command cannot hold a NUL character." if "\0" in text else "The command is longer than 120,000 bytes. Write it to a file and run that."
-            )
-        shell = next((path for path in _SHELLS if os.access(path, os.X_OK)), None)
-        if shell is None:
-            raise EnvironmentFailure("There is no bash and no sh on this machine.")
-        spec = process.Command(
-            arguments=process.shell_arguments(shell, text),
-            directory=self.directory(),
-            environment=variables.for_commands(self._variables),
-            timeout_ms=timeout_ms,
-        )
+        spec = shell_command(command, directory=self.directory(), agent=self._variables, timeout_ms=timeout_ms, limits=self._limits)
         stream = HidingStream(self._keys)
         try:
             return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=lambda data: on_output(stream.feed(data)))
@@ -165,13 +164,7 @@ class LocalEnvironment:
 
     def program(self, name: str) -> str | None:
         """The absolute path of a program of the user's PATH; None when there is none, or only one inside the working directory (CASE-G4)."""
-        here = os.path.realpath(self._cwd)
-        for folder in self._variables.get("PATH", "").split(os.pathsep):
-            found = os.path.realpath(Path(folder) / name)
-            is_foreign = os.path.commonpath([here, found]) != here
-            if Path(folder).is_absolute() and is_foreign and os.access(found, os.X_OK) and Path(found).is_file():
-                return found
-        return None
+        return process.find_program(name, self._variables.get("PATH", ""), outside=self._cwd)
 
     async def run_program(self, arguments: Sequence[str], *, timeout_ms: float, on_output: Callable[[bytes], None]) -> process.CommandEnd:
         """Run one of our own programs where the conversation stands, with the environment of commands; see `process.run_command`.
@@ -207,7 +200,35 @@ class LocalEnvironment:
         path.unlink(missing_ok=True)
         return path, _create_private(path)
 
+    def background_folder(self, number: int) -> Path:
+        """Where the output of command `number` of the background lies, if there is any."""
+        return self._state_dir / "background" / str(number)
+
+    def segment_writer(self, number: int) -> SegmentWriter:
+        """Takes the output of a command of the background. Outputs of ended ones make room, the oldest first, while all are too large."""
+        self._sweep_background()
+        return SegmentWriter(self.background_folder(number), self._create_segment)
+
     # ------------------------------------------------------------------------------------------------------------ inside
+
+    def _create_segment(self, path: Path) -> int:
+        self._private_folder()
+        for folder in (path.parent.parent, path.parent):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        path.unlink(missing_ok=True)
+        return _create_private(path)
+
+    def _sweep_background(self) -> None:
+        with contextlib.suppress(OSError):
+            folders = sorted((self._state_dir / "background").iterdir(), key=lambda folder: folder.stat().st_mtime_ns, reverse=True)
+            total = 0
+            for folder in folders:
+                outputs = list(folder.iterdir())
+                total += sum(output.stat().st_size for output in outputs)
+                if total > SPILL_FOLDER_BYTES:
+                    for output in outputs:
+                        output.unlink(missing_ok=True)
+                    folder.rmdir()
 
     def _private_folder(self) -> Path:
         for folder in (*reversed(self._state_dir.parents), self._state_dir):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -51,13 +52,29 @@ class ProcessFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CommandLimits:
+    """What one command may use (rules SA-11, SA-14): far more than builds and tests need, and less than would take the machine down.
+
+    Attributes:
+        processes: At once, all that it started together; more than that end it.
+        file_bytes: In one file that it writes.
+        open_files: In one process.
+    """
+
+    processes: int = 4_096
+    file_bytes: int = 100 * 1024**3
+    open_files: int = 65_536
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """What to run. `arguments[0]` is an absolute path; `environment` is all that the command gets."""
+    """What to run. `arguments[0]` is an absolute path; `environment` is all that the command gets; `timeout_ms` may be infinite."""
 
     arguments: Sequence[str]
     directory: str
     environment: Mapping[str, str]
     timeout_ms: float
+    limits: CommandLimits = CommandLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +85,7 @@ class CommandEnd:
         exit_code: None when a signal ended it, or when its reaper was killed.
         signal: The number of that signal.
         timed_out: It was ended because its time was up.
+        crowded: It was ended because there were too many processes of it.
         directory: The working directory of the shell at its end; None when it did not say.
         background_ended: How many processes it left behind; they were ended.
         survivors: How many of them could not be ended (another user's, or stuck in the kernel).
@@ -76,6 +94,7 @@ class CommandEnd:
     exit_code: int | None = None
     signal: int | None = None
     timed_out: bool = False
+    crowded: bool = False
     directory: str | None = None
     background_ended: int = 0
     survivors: int = 0
@@ -85,6 +104,20 @@ def shell_arguments(shell: str, command: str) -> list[str]:
     """What to execute so that `shell` runs `command` and reports the directory it ends in."""
     options = ["--noprofile", "--norc"] if Path(shell).name == "bash" else []
     return [shell, *options, "-c", SHELL_SCRIPT, Path(shell).name, command]
+
+
+def find_program(name: str, path: str, *, outside: str) -> str | None:
+    """The absolute path of a program of the search path `path`; None when there is none, or only one that lies in the folder `outside` (CASE-G4).
+
+    Links are left in it: some programs do what the name says by which they are called.
+    """
+    avoided = os.path.realpath(outside)
+    for folder in path.split(os.pathsep):
+        found = Path(folder, name)
+        is_foreign = os.path.commonpath([avoided, os.path.realpath(found)]) != avoided
+        if found.is_absolute() and is_foreign and os.access(found, os.X_OK) and found.is_file():
+            return str(found)
+    return None
 
 
 def boot_id() -> str | None:
@@ -99,6 +132,49 @@ def is_running(facts: ProcessFacts) -> bool:
     """Whether that very process still lives: same boot, same pid, same start time. False where that cannot be told."""
     fields = reaper.stat_fields(facts.pid)
     return facts.boot_id == boot_id() and bool(fields) and fields[0] not in {b"Z", b"X"} and int(fields[19]) == facts.start_time
+
+
+def left_of(facts: ProcessFacts) -> tuple[int, ...]:
+    """The living processes of a command whose agent and reaper are gone: it itself, and what is in its session or group.
+
+    The number of a process, a session or a group is not given away while anything bears it, so what bears it now and is not younger than
+    another process of that number belongs to the command (rule PR-7). Empty on another boot, and where processes cannot be listed.
+    """
+    if facts.start_time is None or facts.boot_id != boot_id():
+        return ()
+    leader = reaper.stat_fields(facts.pid)
+    if leader and int(leader[19]) != facts.start_time:
+        return ()  # the number was given away: nothing of the command is left
+    return tuple(pid for pid in _all_pids() if _belongs(reaper.stat_fields(pid), pid, facts))
+
+
+async def end_left_of(facts: ProcessFacts) -> tuple[int, ...]:
+    """Kill what is left of a command until nothing is; returns whom it found. For one who looks after a crash."""
+    found: set[int] = set()
+    for _ in range(KILL_CHECKS):
+        alive = left_of(facts)
+        if not alive:
+            break
+        found |= set(alive)
+        for pid in alive:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        await asyncio.sleep(KILL_CHECK_S)
+    return tuple(sorted(found))
+
+
+def _all_pids() -> list[int]:
+    try:
+        return [int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit()]
+    except OSError:
+        return []
+
+
+def _belongs(fields: Sequence[bytes], pid: int, facts: ProcessFacts) -> bool:
+    """From what /proc says of a process. PURE."""
+    if not fields or fields[0] in {b"Z", b"X"} or facts.start_time is None or int(fields[19]) < facts.start_time:
+        return False
+    return facts.pid in {pid, int(fields[2]), int(fields[3])}
 
 
 async def run_command(
@@ -124,15 +200,16 @@ async def run_command(
         EnvironmentFailure: No process could be started; nothing ran.
         asyncio.CancelledError: After every descendant was ended.
     """
-    running = _Running(command, on_output)
+    running = Running(command, on_output)
     try:
         await on_started(await running.started)
         running.send(b"g")
-        timer = asyncio.ensure_future(clock.sleep_ms(command.timeout_ms))
+        timers = {asyncio.ensure_future(clock.sleep_ms(command.timeout_ms))} if math.isfinite(command.timeout_ms) else set[asyncio.Future[None]]()
         try:
-            await asyncio.wait({timer, running.exited}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({*timers, running.exited}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            timer.cancel()
+            for timer in timers:
+                timer.cancel()
         timed_out = not running.exited.done()
         if timed_out:
             running.send(b"k")
@@ -147,16 +224,22 @@ async def run_command(
         running.close()
 
 
-class _Running:
-    """The agent's end of one reaper: a socket, an output pipe, and what came over them."""
+class Running:
+    """The agent's end of one reaper: a socket, an output pipe, and what came over them.
 
-    def __init__(self, command: Command, on_output: Callable[[bytes], None]) -> None:
+    Args:
+        on_output: Gets output and errors, merged; only the errors where the output goes elsewhere.
+        pipes: Descriptors for the command's input and output; without, there is no input.
+    """
+
+    def __init__(self, command: Command, on_output: Callable[[bytes], None], *, pipes: tuple[int, int] | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._on_output = on_output
         self._lines = b""
         self._status: int | None = None
         self._directory: str | None = None
         self._counts = (0, 0)
+        self._crowded = False
         self._facts: ProcessFacts | None = None
         self._orderly = False
         self.started: asyncio.Future[ProcessFacts] = self._loop.create_future()
@@ -166,7 +249,7 @@ class _Running:
         self._control, theirs = socket.socketpair()
         self._output, write_end = os.pipe()
         try:
-            self._child = _spawn(command, theirs.fileno(), write_end)
+            self._child = _spawn(command, theirs.fileno(), write_end, pipes)
         except BaseException:
             self._control.close()
             os.close(self._output)
@@ -180,6 +263,7 @@ class _Running:
         self._loop.add_reader(self._output, self._read)
 
     def send(self, word: bytes) -> None:
+        """Tell the reaper: `g` lets the command go, `k` ends it."""
         with contextlib.suppress(OSError):
             self._control.send(word)
 
@@ -191,13 +275,15 @@ class _Running:
         await asyncio.wait({self._drained}, timeout=DRAIN_LIMIT_S)
 
     def end(self, *, timed_out: bool) -> CommandEnd:
+        """How it ended, as far as the reaper could tell."""
         status = self._status
         return CommandEnd(
             exit_code=status if status is not None and status >= 0 else None,
             signal=-status if status is not None and status < 0 else None,
             timed_out=timed_out,
+            crowded=self._crowded,
             directory=self._directory,
-            background_ended=0 if timed_out else self._counts[0],
+            background_ended=0 if timed_out or self._crowded else self._counts[0],
             survivors=self._counts[1],
         )
 
@@ -250,6 +336,10 @@ class _Running:
                     self.exited.set_result(None)
             case ["directory", name]:
                 self._directory = os.fsdecode(bytes.fromhex(name.rstrip("-"))).removesuffix("\n") or None
+            case ["crowded", _count]:
+                self._crowded = True
+                if not self.exited.done():
+                    self.exited.set_result(None)
             case ["ended", count, left]:
                 self._counts = (int(count), int(left))
                 self._orderly = True
@@ -273,18 +363,23 @@ class _Running:
             self._drained.set_result(None)
 
 
-def _spawn(command: Command, control: int, output: int) -> subprocess.Popen[bytes]:
+def _spawn(command: Command, control: int, output: int, pipes: tuple[int, int] | None) -> subprocess.Popen[bytes]:
     """Start the reaper, isolated: no site packages, nothing imported from the working directory (rule SA-8)."""
     return subprocess.Popen(
-        [sys.executable, "-I", "-S", reaper.__file__, str(control), str(os.getpid()), *command.arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=output,
+        [sys.executable, "-I", "-S", reaper.__file__, str(control), str(os.getpid()), *_words(command.limits), *command.arguments],
+        stdin=subprocess.DEVNULL if pipes is None else pipes[0],
+        stdout=output if pipes is None else pipes[1],
         stderr=output,
         cwd=command.directory,
         env=dict(command.environment),
         pass_fds=(control,),
         start_new_session=True,
     )
+
+
+def _words(limits: CommandLimits) -> tuple[str, str, str]:
+    """The limits in the order in which the reaper reads them. PURE."""
+    return str(limits.processes), str(limits.file_bytes), str(limits.open_files)
 
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:

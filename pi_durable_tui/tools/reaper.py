@@ -4,7 +4,8 @@ Run as a file by an isolated interpreter, so it imports little and nothing of th
 that `setsid`, double forks and `nohup` do not escape it, and it learns of the agent's death from a socket that closes and a pidfd.
 
 Words on the socket, one per line.  To the agent: `started PID START`, `exited STATUS` (negative: minus the signal), `directory HEX`,
-`ended COUNT LEFT`.  From the agent, one byte: `g` lets the command go, `k` ends it. The end of the socket means `k`.
+`crowded COUNT` (too many processes), `ended COUNT LEFT`.  From the agent, one byte: `g` lets the command go, `k` ends it. The end of the
+socket means `k`.
 
 It must never outlive its descendants by choice, and never signal a process that is not one of them.
 """
@@ -62,18 +63,55 @@ def descendants() -> list[int]:
     return found
 
 
+def count_descendants(limit: int) -> int:
+    """How many descendants there are, counted no further than a little beyond `limit`; 0 where the kernel does not list children.
+
+    Unlike `descendants` this reads no other process than those, so it can be asked every second.
+    """
+    front, count = [os.getpid()], 0
+    while front and count <= limit:
+        parent = front.pop()
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{parent}/task"):  # noqa: PTH208 - as above
+                with open(f"/proc/{parent}/task/{thread}/children", "rb") as file:  # noqa: PTH123 - as above
+                    children = [int(pid) for pid in file.read().split()]
+                front += children
+                count += len(children)
+    return count
+
+
+def threads_of(user: int) -> int:
+    """How many threads of a user there are, which is what the kernel counts against its limit on processes."""
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208 - as above
+        with contextlib.suppress(OSError):
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user and (fields := stat_fields(int(name))):  # noqa: PTH116 - as above
+                count += int(fields[17])
+    return count
+
+
+def lower(kind: int, limit: int) -> None:
+    """Let the command, and what it starts, have no more of this than `limit`, or than we have ourselves."""
+    hard = resource.getrlimit(kind)[1]
+    value = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(kind, (value, value))
+
+
 class Reaper:
     """One command, from its fork to the end of its last descendant.
 
     Args:
         control: The socket to the agent.
         agent_pid: Whose death ends the command.
+        limits: How many processes there may be at once, how large a file, how many open files in a process.
         arguments: What to execute: an absolute path and its arguments.
     """
 
-    def __init__(self, control: int, agent_pid: int, arguments: list[str]) -> None:
+    def __init__(self, control: int, agent_pid: int, limits: tuple[int, int, int], arguments: list[str]) -> None:
         self.control = control
         self.agent_pid = agent_pid
+        self.processes, self.file_bytes, self.open_files = limits
         self.arguments = arguments
         self.shell = 0
         self.status: int | None = None
@@ -86,10 +124,13 @@ class Reaper:
         os.set_inheritable(self.control, False)  # noqa: FBT003
         gate_read, gate_write = os.pipe()
         directory_read, directory_write = os.pipe()
+        # The kernel counts all processes of the user, and none of root. What runs already must not count, and the agent keeps its own room.
+        user = os.getuid()
+        allowed = self.processes + threads_of(user) if LINUX and user != 0 else None
         self.shell = os.fork()
         if self.shell == 0:
             os.close(gate_write)
-            self.become_command(gate_read, directory_write)
+            self.become_command(gate_read, directory_write, allowed)
         os.close(gate_read)
         os.close(directory_write)
         null = os.open(os.devnull, os.O_RDWR)
@@ -109,7 +150,7 @@ class Reaper:
             self.say(f"exited {self.status}")
         self.say(f"ended {count} {left}")
 
-    def become_command(self, gate: int, directory: int) -> None:
+    def become_command(self, gate: int, directory: int, allowed_processes: int | None) -> None:
         """In the child: wait at the gate, then become the command. Never returns."""
         try:
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)  # second line, should the reaper itself be killed
@@ -118,6 +159,10 @@ class Reaper:
                 signal.signal(number, signal.SIG_DFL)
             signal.pthread_sigmask(signal.SIG_SETMASK, [])
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            lower(resource.RLIMIT_FSIZE, self.file_bytes)
+            lower(resource.RLIMIT_NOFILE, self.open_files)
+            if allowed_processes is not None:
+                lower(resource.RLIMIT_NPROC, allowed_processes)
             with contextlib.suppress(OSError):
                 descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
                 os.write(descriptor, OOM_SCORE)
@@ -163,6 +208,9 @@ class Reaper:
             if self.status is not None:
                 self.say(f"exited {self.status}")
                 return False
+            if not ready and (count := count_descendants(self.processes)) > self.processes:
+                self.say(f"crowded {count}")
+                return True
 
     def collect(self) -> bool:
         """Take in children that ended; False once there are none left."""
@@ -225,4 +273,4 @@ class Reaper:
 
 
 if __name__ == "__main__":
-    Reaper(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run()
+    Reaper(int(sys.argv[1]), int(sys.argv[2]), (int(sys.argv[3]), int(sys.argv[4]), int(sys.argv[5])), sys.argv[6:]).run()
