@@ -142,7 +142,7 @@ async def test_what_another_writes_is_shown_as_it_is_committed_and_can_be_scroll
         assert "Ask for work" not in screen
         await made.there(made.chat.submit("second"))
         await shown.until("half an answer", "Answering")
-        before = made.files()
+        before = set(made.files())
         await shown.pilot.press("ctrl+home")
         await shown.until("❯ first", gone="half an answer")
         await shown.pilot.press("ctrl+f")
@@ -153,7 +153,7 @@ async def test_what_another_writes_is_shown_as_it_is_committed_and_can_be_scroll
         await shown.until("half an answer")
         await made.there(made.chat.abort())
         await shown.until("Stopped", gone="Answering")
-        assert made.files() == before
+        assert set(made.files()) <= before
 
 
 @pytest.mark.rule("OB-6", "OB-4", "TU-7", "TU-19")
