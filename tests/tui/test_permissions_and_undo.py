@@ -98,8 +98,8 @@ async def test_undo_shows_the_difference_changes_files_after_a_key_and_redo_brin
 
         await made.say("/undo")
         shown = await made.until("Take back 1 file?")
-        assert "-after" in shown
-        assert "+before" in shown
+        assert "- after" in shown
+        assert "+ before" in shown
         await made.pilot.press("escape")
         await made.until("Nothing was changed.")
         assert (folder / "a.txt").read_text() == "after\n"

@@ -12,6 +12,9 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.harness.ports import TextDelta
 from pi_durable_tui.tools.history.history import FileHistory
 from pi_durable_tui.tools.history.recorder import FileRecorder
+from pi_durable_tui.tui.palette import DARK
+from pi_durable_tui.tui.rewinding.difference import MAX_LINES, FileChange, difference_lines
+from pi_durable_tui.tui.safe_text import SEQUENCE_MARK
 from tests.support.scripted_model import Hold, call, say, texts
 from tests.support.strict_provider import violations
 from tests.support.tui_whole import Whole, whole
@@ -77,8 +80,8 @@ async def test_chat_and_files_go_back_to_before_a_message_with_all_that_commands
         assert "without this message and the 1 after it" in " ".join(shown.replace("│", " ").split())
         await pick(made, "The chat and the files")
         shown = await made.until("Take back 2 files?")
-        assert "-third" in shown
-        assert "+second" in shown
+        assert "- third" in shown
+        assert "+ second" in shown
         await made.pilot.press("y")
         await made.until("2 files changed. /redo brings the changes again.")
         assert ((folder / "a.txt").read_text(), (folder / "b.txt").exists()) == ("second\n", False)
@@ -172,3 +175,21 @@ async def test_what_cannot_be_gone_back_to_is_said(tmp_path: Path) -> None:
         await made.pilot.press("escape")
         await made.until("Files are not kept", gone=True)
         assert (await made.view()).conversation.id == made.conversation.id
+
+
+@pytest.mark.rule("TU-18", "SA-1")
+def test_a_difference_is_shown_whole_safe_and_bounded() -> None:
+    long = "@@ -1,0 +1,3000 @@\n" + "".join(f"+line {number}\n" for number in range(3_000))
+    changes = [
+        FileChange(name="a.txt", remark="", diff="@@ -1 +1 @@\n-old \x1b[31m\n+new\n", added=1, removed=1),
+        FileChange(name="\x1b]0;x\x07.bin", remark="comes back", diff="", added=0, removed=0),
+        FileChange(name="long.txt", remark="", diff=long, added=3_000, removed=0),
+        FileChange(name="last.txt", remark="is removed", diff="@@ -1 +0,0 @@\n-gone\n", added=0, removed=1),
+    ]
+    lines = [line.plain.rstrip() for line in difference_lines(changes, DARK, width=60)]
+    assert lines[:3] == ["a.txt  +1 -1", f"  1 - old {SEQUENCE_MARK}", "  1 + new"]
+    assert lines[4] == f"{SEQUENCE_MARK}.bin  +0 -0  comes back"
+    assert lines[5] == "(no text)"
+    assert lines[7] == "long.txt  +3000 -0"
+    assert lines[-4:-1] == ["… 1004 more lines", "", "last.txt  +0 -1  is removed"]
+    assert len(lines) < MAX_LINES + 20

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from pi_durable_tui.tui.actions.asked import newest_message
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import FilesPort, PlanPort, RestoredPort
+from pi_durable_tui.tui.rewinding.difference import DifferenceScreen, changes_of
 from pi_durable_tui.tui.safe_text import safe_line
-from pi_durable_tui.tui.screens.picker import Choice, PickerScreen
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -80,21 +80,10 @@ class Files:
     async def agreed(self, plan: PlanPort, title: str) -> bool:
         """Show every file with its difference; True after the key that says so, else nothing was changed, which is told."""
         here = f"{self._app.view.agent.cwd}/" if self._app.view is not None else ""
-        choices = [
-            Choice(
-                value=step.path,
-                label=step.path.removeprefix(here),
-                badge="is removed" if step.data is None else ("comes back" if step.now is None else ""),
-                detail=f"+{step.diff.added} -{step.diff.removed}",
-                preview=step.diff.text or "(no text)",
-            )
-            for step in plan.steps
-        ]
-        picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, title, choices, keys={"y": "changes all of these files"}))
-        if picked is None or picked.key != "y":
-            self._app.tell("info", "Nothing was changed.")
-            return False
-        return True
+        if await self._app.push_screen_wait(DifferenceScreen(self._app.palette, title, changes_of(plan, here))):
+            return True
+        self._app.tell("info", "Nothing was changed.")
+        return False
 
     async def restore(self, bridge: Bridge, files: FilesPort, conversation_id: int, plan: PlanPort) -> RestoredPort | None:
         """Carry a plan out and record it in a conversation; what could not be done is told. None on a problem, which is told."""
