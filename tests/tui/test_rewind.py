@@ -191,5 +191,5 @@ def test_a_difference_is_shown_whole_safe_and_bounded() -> None:
     assert lines[4] == f"{SEQUENCE_MARK}.bin  +0 -0  comes back"
     assert lines[5] == "(no text)"
     assert lines[7] == "long.txt  +3000 -0"
-    assert lines[-4:-1] == ["… 1004 more lines", "", "last.txt  +0 -1  is removed"]
+    assert lines[-4:-1] == ["… 1002 more lines", "", "last.txt  +0 -1  is removed"]
     assert len(lines) < MAX_LINES + 20
