@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, TypeAlias
 
+from msgspec.structs import replace
+
 from pi_durable_tui.cli.chat import Opened, open_wished
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.cli.report import note
@@ -50,7 +52,7 @@ def list_stories() -> int:
     return 0
 
 
-def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug: bool) -> int:
+def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, keep: str | None, debug: bool) -> int:
     """Play a story to its end and return the player's exit code.
 
     Args:
@@ -58,22 +60,24 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
         headless: As text on stdout, not in the app; also done where there is no terminal for the app.
         speed: How many times as fast; the commands that tools run take the time they take.
         as_golden: Print the commits instead of the story (headless).
+        keep: The new folder that it is played in and that stays; None: one that goes away.
         debug: Hand `--debug` on.
 
     Raises:
         NotFound, ConfigError: There is no such story, or it does not follow the format. Nothing was started.
+        BadRequest: The folder to keep is there already. Nothing was started.
     """
     story = folder.load(name)
     if not (headless or (sys.stdin and sys.stdin.isatty() and sys.stdout.isatty())):
         note("There is no terminal for the app here, so the story is played as text.")
         headless = True
-    stage = folder.set_up(story)
+    stage = folder.set_up(story, None if keep is None else Path(keep).resolve())
     say: Say = _say if headless and not as_golden else _say_nothing
     flags = [flag for flag, is_set in (("--headless", headless), ("--debug", debug)) if is_set]
     try:
         say(f"{story.name}: {story.title}\n{story.shows}\n{_RULE}\n")
         code = _play_until_it_lives(
-            ["demo-player", story.name, str(stage.root), "--speed", str(speed), "--anchor-ms", str(SystemClock().now_ms()), *flags],
+            ["demo-player", story.reference, str(stage.root), "--speed", str(speed), "--anchor-ms", str(SystemClock().now_ms()), *flags],
             stage,
             say=_say if not as_golden else _say_nothing,
             is_silent=as_golden,
@@ -83,9 +87,12 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, debug:
             say(f"{_RULE}\n{effects(folder.files_of(story.folder / 'workspace'), folder.files_of(stage.workspace))}")
         if code == 0 and as_golden:
             sys.stdout.write(golden.collapsed(folder.lines(stage.commits)))
+        if keep is not None:
+            note(f"Kept in {stage.root}: its files in workspace/, its session in data/.")
         return code if code >= 0 else 128 - code
     finally:
-        folder.clear_away(stage)
+        if keep is None:
+            folder.clear_away(stage)
 
 
 def _play_until_it_lives(arguments: list[str], stage: folder.Stage, *, say: Say, is_silent: bool, pause_ms: float) -> int:
@@ -132,7 +139,8 @@ def play_story(name: str, root: str, *, headless: bool, speed: float, anchor_ms:
     stage = folder.Stage(root=Path(root))
     clock = SystemClock() if speed == 1 else PacedClock(SystemClock(), speed=speed, anchor_ms=anchor_ms)
     setup = set_up(str(stage.workspace), os.environ, clock=clock)
-    wish = Wish(resume=bool(folder.lines(stage.steps)), model=PLAYBACK + story.name, approval=story.approve)
+    setup = replace(setup, settings=replace(setup.settings, mcp_servers={}))  # a story starts no programs of yours
+    wish = Wish(resume=bool(folder.lines(stage.steps)), model=PLAYBACK + story.reference, approval=story.approve)
     if headless:
         return asyncio.run(until_signal(_play_headless(setup, wish, story, stage)))
     from pi_durable_tui.cli.terminal import run_app  # noqa: PLC0415 - the text form does not need it

@@ -49,7 +49,7 @@ class Progress(Protocol):
         ...
 
 
-class RequestLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="request"):
+class RequestLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="request"):
     """The following lines answer request `number`, from 1, of a conversation. The rest is a light check of what was asked.
 
     Attributes:
@@ -64,7 +64,7 @@ class RequestLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     contains: tuple[str, ...] = ()
 
 
-class ThinkingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="thinking"):
+class ThinkingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="thinking"):
     """Reasoning, word by word, each after `each_ms`; the first after `after_ms` more."""
 
     text: str
@@ -72,7 +72,7 @@ class ThinkingLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     each_ms: int = 0
 
 
-class TextLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="text"):
+class TextLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="text"):
     """Text of the answer, word by word, each after `each_ms`; the first after `after_ms` more."""
 
     text: str
@@ -80,7 +80,7 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     each_ms: int = 0
 
 
-class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="call"):
+class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="call"):
     """A tool call. Its arguments come as pieces of JSON text, each after `each_ms`; `raw` instead of them is no JSON, or not all of it."""
 
     key: int
@@ -92,21 +92,21 @@ class CallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     each_ms: int = 0
 
 
-class UsageLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="usage"):
+class UsageLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="usage"):
     """Tokens of this request."""
 
     input_tokens: int
     output_tokens: int
 
 
-class FinishLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="finish"):
+class FinishLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="finish"):
     """The answer is complete."""
 
     reason: Literal["stop", "toolUse", "length"]
     after_ms: int = 0
 
 
-class FailLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="fail"):
+class FailLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="fail"):
     """The request fails."""
 
     reason: FailureReason
@@ -115,7 +115,7 @@ class FailLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     after_ms: int = 0
 
 
-class StallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="stall"):
+class StallLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True, tag="stall"):
     """Nothing more comes until the request is closed: the moment in which a story is killed or stopped."""
 
 
@@ -161,6 +161,12 @@ def parse(text: str, where: str) -> tuple[Request, ...]:
         if not steps or not isinstance(steps[-1], END):
             raise ConfigError(f"The answer to request {expect.number} in {where} has no end.", hint="End it with a finish, fail or stall line.")
     return tuple(Request(expect=expect, steps=tuple(steps)) for expect, steps in found)
+
+
+def text_of(requests: Sequence[Request]) -> str:
+    """The text of a `model.jsonl` with these requests; `parse` gives them back. PURE."""
+    lines = [line for request in requests for line in (request.expect, *request.steps)]
+    return "".join(f"{msgspec.json.encode(line).decode()}\n" for line in lines)
 
 
 def fitting(requests: Sequence[Request], request: ModelRequest, started: Sequence[tuple[str, str | None]], name: str) -> Request | str:

@@ -7,6 +7,7 @@ What a stage remembers over a kill are append-only files of one line each. Nothi
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -211,10 +212,18 @@ def clear_away(stage: Stage) -> None:
 
 
 def append_line(path: Path, line: str) -> None:
-    """Add one line at the end, private, in one write: a kill leaves the whole line or nothing of it."""
+    """Add one line at the end, private, in one write: a kill leaves the whole line or nothing of it.
+
+    Raises:
+        OSError: It could not be written whole; what was written of it was cut back (rule ST-18).
+    """
+    data = f"{line}\n".encode()
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(handle, f"{line}\n".encode())
+        before_bytes = os.fstat(handle).st_size
+        if os.write(handle, data) != len(data):
+            os.ftruncate(handle, before_bytes)
+            raise OSError(errno.ENOSPC, "the line could not be written whole", str(path))
     finally:
         os.close(handle)
 

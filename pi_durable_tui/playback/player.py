@@ -33,8 +33,8 @@ class Hands(Protocol):
         """Send something while a run is going on; return once it is stored."""
         ...
 
-    async def stop(self, call_id: str | None) -> None:
-        """Stop the subagent at work (for that call, if one is named); without one the run."""
+    async def stop(self, call_id: str | None, *, all_of_it: bool) -> None:
+        """Stop the subagent at work (for that call, if one is named); without one, or if all of it is meant, the run."""
         ...
 
     async def answer(self, conversation_id: int, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
@@ -88,9 +88,9 @@ class PlainHands:
     async def join(self, text: str, mode: Literal["steer", "followUp"], request_id: str) -> None:
         await self._conversation.submit(text, mode=mode, request_id=request_id)
 
-    async def stop(self, call_id: str | None) -> None:
+    async def stop(self, call_id: str | None, *, all_of_it: bool) -> None:
         slot = subagent_slot(await self._conversation.view(), call_id)
-        if slot is not None and slot.subagent is not None:
+        if slot is not None and slot.subagent is not None and not all_of_it:
             await self._conversation.abort_task(slot.subagent)
         else:
             await self._conversation.abort()
@@ -165,8 +165,8 @@ async def _act(step: Submit | Join | Stop | Answer | Approve | Compact | Run, vi
             await hands.submit(text, request_id)
         case Join(text=text, mode=mode):
             await hands.join(text, mode, request_id)
-        case Stop(when=when):
-            await hands.stop(when.in_subagent if isinstance(when.in_subagent, str) else None)
+        case Stop(when=when, all_of_it=all_of_it):
+            await hands.stop(when.in_subagent if isinstance(when.in_subagent, str) else None, all_of_it=all_of_it)
         case Answer(decision=decision, when=when):
             await hands.answer(view.conversation.id, open_question(view, when), decision)
         case Approve(mode=mode):
@@ -181,7 +181,9 @@ async def _act(step: Submit | Join | Stop | Answer | Approve | Compact | Run, vi
 
 def holds(when: When, view: ConversationView) -> bool:
     """True when the moment is now. PURE."""
-    generation = view.live.generation
+    generation, run = view.live.generation, view.live.run
+    if when.turn and (run is None or run.turn < when.turn):
+        return False
     if when.answer_contains is not None and (generation is None or when.answer_contains not in said(generation.message)):
         return False
     slots = [slot for slot in view.live.tools if when.call in (None, slot.call_id)]

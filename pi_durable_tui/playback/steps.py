@@ -22,6 +22,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     Attributes:
         answer_contains: The model was asked, and its running answer holds this text (in what it says, thinks or calls); "": it need not have begun.
+        turn: The run is in this turn, counted from 1, or a later one.
         tool: A call of this tool is running.
         call: Only the call of this id counts, for `tool`, `output_contains` and `asks`.
         output_contains: Its output so far holds this text.
@@ -31,6 +32,7 @@ class When(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """
 
     answer_contains: str | None = None
+    turn: int = 0
     tool: str | None = None
     call: str | None = None
     output_contains: str = ""
@@ -60,9 +62,10 @@ class Kill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """The person presses Escape at that moment: it stops the subagent at work, or else the run."""
+    """The person presses Escape at that moment: it stops the subagent at work, or else the run; twice (`all_of_it`): the run with its subagents."""
 
     when: When
+    all_of_it: bool = False
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,8 +165,8 @@ def _step_at(line: _Line, when: When) -> Step | None:
     """The step of a line with a moment."""
     if line.kill:
         return Kill(when=when)
-    if line.press == "escape":
-        return Stop(when=when)
+    if line.press in ("escape", "escape escape"):
+        return Stop(when=when, all_of_it=line.press != "escape")
     if line.answer is not None:
         return Answer(decision=line.answer, when=when)
     text = line.steer if line.steer is not None else line.queue
@@ -178,8 +181,8 @@ def _line_of(step: Step) -> _Line:
             return _Line(steer=text, when=when) if mode == "steer" else _Line(queue=text, when=when)
         case Kill(when=when):
             return _Line(kill=True, when=when)
-        case Stop(when=when):
-            return _Line(press="escape", when=when)
+        case Stop(when=when, all_of_it=all_of_it):
+            return _Line(press="escape escape" if all_of_it else "escape", when=when)
         case Answer(decision=decision, when=when):
             return _Line(answer=decision, when=when)
         case Fork(at=at):

@@ -17,7 +17,7 @@ from pi_durable_tui.errors import ConfigError, InternalError, ModelError, Sessio
 from tests.support.cli_runs import Desk
 
 COMMANDS = ("chat", "completion", "demo", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch")
-SESSIONS = ("list", "show", "path", "rename", "delete", "prune", "backup", "convert")
+SESSIONS = ("list", "show", "path", "rename", "delete", "prune", "backup", "convert", "record")
 PAGES = ([], ["-p"], *([name] for name in COMMANDS[1:]), *(["sessions", name] for name in SESSIONS))
 SCREEN = (80, 24)
 
@@ -172,7 +172,7 @@ def test_foreign_text_in_an_error_cannot_reach_the_terminal_raw() -> None:
     [
         ("pidurable se", ["sessions", "selftest"]),
         ("pidurable --mo", ["--mode", "--model"]),
-        ("pidurable sessions re", ["rename"]),
+        ("pidurable sessions re", ["rename", "record"]),
         ("pidurable export --ht", ["--html"]),
         ("pidurable -c --app", ["--approve"]),
         ("pidurable chat", []),

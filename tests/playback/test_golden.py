@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pi_durable_tui.cli import main
 from pi_durable_tui.playback import folder, golden
 from pi_durable_tui.records.commit import Commit, DocumentChange
 from pi_durable_tui.records.document import Address
@@ -17,10 +18,16 @@ from tests.support.tui_views import answer, result, user
 @pytest.mark.slow
 @pytest.mark.rule("TK-10", "GE-3", "TO-2")
 @pytest.mark.parametrize("name", folder.names())
-def test_a_story_makes_the_commits_that_were_recorded(desk: Desk, name: str) -> None:
-    played = desk.run("demo", name, "--headless", "--golden", "--speed", "20")
-    assert (played.code, played.stderr) == (0, "")
-    assert played.stdout == folder.recorded_commits(folder.load(name))
+def test_a_story_makes_the_commits_that_were_recorded_and_so_does_a_recording_of_its_chat(desk: Desk, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage, recording = desk.root / "stage", desk.root / "recording"
+    played = desk.run("demo", name, "--headless", "--golden", "--speed", "20", "--keep", str(stage))
+    assert (played.code, played.stdout) == (0, folder.recorded_commits(folder.load(name)))
+    for variable, value in desk.environ(PIDURABLE_DATA_DIR=str(stage / "data")).items():
+        monkeypatch.setenv(variable, value)
+    assert main.run(["sessions", "record", str(recording), "--cwd", str(stage / "workspace"), "--files", "all"]) == 0
+    again = desk.run("demo", str(recording), "--headless", "--golden", "--speed", "100")
+    assert (again.code, again.stderr) == (0, "")
+    assert again.stdout == played.stdout
 
 
 def _task(**changes: object) -> Task:

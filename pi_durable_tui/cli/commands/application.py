@@ -120,10 +120,11 @@ def chat(
 
 @app.command(short_help="a recorded session, no key", epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
 def demo(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Which one; without: 02-read-edit-test.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME|FOLDER]", help="Which one, or a folder; without: 02-read-edit-test.")] = None,
     headless: Annotated[bool, typer.Option("--headless", help="As text on stdout instead of in the app.")] = False,
     speed: Annotated[float, typer.Option(min=0.25, max=1000, help="How many times as fast.")] = 1.0,
     golden: Annotated[bool, typer.Option("--golden", help="With --headless: print the commits, for golden.txt.")] = False,
+    keep: Annotated[str | None, typer.Option("--keep", metavar="DIR", help="Play in this new folder, and leave it there.")] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the recorded sessions.")] = False,
     debug: Debug = False,
 ) -> int:
@@ -132,7 +133,7 @@ def demo(
 
     if golden and not headless:
         raise BadRequest("--golden needs --headless. Nothing was started.", hint="Add --headless.")
-    return list_stories() if list_ else run_demo(name or "02-read-edit-test", headless=headless, speed=speed, as_golden=golden, debug=debug)
+    return list_stories() if list_ else run_demo(name or "02-read-edit-test", headless=headless, speed=speed, as_golden=golden, keep=keep, debug=debug)
 
 
 @app.command("demo-player", hidden=True)

@@ -21,6 +21,14 @@ class Store(StrEnum):
     JSONL = "jsonl"
 
 
+class Files(StrEnum):
+    """Which files of the directory a recording takes along."""
+
+    NEEDED = "needed"
+    ALL = "all"
+    NONE = "none"
+
+
 @app.callback(short_help="list, show, delete, backup", epilog="Example:  pidurable sessions --json")
 def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """List the chats of this directory."""
@@ -113,3 +121,21 @@ def backup(
 
     del debug
     return back_up(folder, cwd=cwd)
+
+
+@app.command(epilog="Example:  pidurable sessions record 1.3 ./the-bug && pidurable demo ./the-bug")
+def record(
+    first: Annotated[str, typer.Argument(metavar="[ID] FOLDER", help="A chat (without: the one --continue takes), and a new folder.")],
+    second: Annotated[str | None, typer.Argument(hidden=True)] = None,
+    files: Annotated[Files, typer.Option(metavar="WHICH", help="needed (named or changed by calls), all of the directory, or none.")] = Files.NEEDED,
+    cwd: Cwd = None,
+    debug: Debug = False,
+) -> int:
+    """Make a folder of a chat that pidurable demo plays, such as for a bug report.
+
+    Keys are taken out and paths made relative; look through it before you give it away.
+    """
+    from pi_durable_tui.cli.sessions.recording import record_chat
+
+    del debug
+    return record_chat(first if second is not None else None, second or first, extent=files.value, cwd=cwd)

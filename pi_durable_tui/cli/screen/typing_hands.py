@@ -58,10 +58,12 @@ class TypingHands:
             if _submissions(frame.view) > known:
                 return
 
-    async def stop(self, call_id: str | None) -> None:
+    async def stop(self, call_id: str | None, *, all_of_it: bool) -> None:
         slot = subagent_slot(await self._conversation.view(), call_id)
         await self._on_screen(self._press("escape"))
-        if slot is None:
+        if slot is not None and all_of_it:
+            await self._on_screen(self._press("escape"))
+        if slot is None or all_of_it:
             await self._conversation.idle()
             return
         async for frame in self._conversation.watch():
