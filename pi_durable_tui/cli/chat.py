@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import all_models, open_free, open_harness, open_session, stored_directory, workplace_of
 from pi_durable_tui.cli.local_servers import answering, offer
+from pi_durable_tui.cli.project.servers import chosen, servers_of
 from pi_durable_tui.cli.project.workspace import open_workspace, trusting_of
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
@@ -22,6 +23,7 @@ from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway, Tool
 from pi_durable_tui.harness.settings import Limits
+from pi_durable_tui.mcp.servers import Servers
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.history.history import FileHistory
@@ -35,6 +37,8 @@ class Opened:
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
         loaded: The extensions that were installed from it.
+        servers: The MCP servers; those that are not known yet are waited for in print mode only.
+        remarks: What a person should know of them.
         history: The files that its agents changed; None: they are not kept.
         problem: Why its model cannot be asked as things are; None: it may work.
     """
@@ -44,8 +48,15 @@ class Opened:
     models: ModelGateway
     workspace: Workspace
     loaded: Loaded
+    servers: Servers
+    remarks: tuple[str, ...]
     history: FileHistory | None
     problem: ConfigError | None
+
+    async def close(self) -> None:
+        """End the work cleanly, then what it used."""
+        await self.harness.close()
+        await self.servers.close()
 
 
 async def open_wished(setup: Setup, wish: Wish) -> Opened:
@@ -66,10 +77,15 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     workspace = open_workspace(setup, trusting=trusting_of(in_print_mode=wish.in_print_mode, trust=wish.trust))
     loaded = workspace.load_extensions()
     workplace = workplace_of(setup, number, storage)
-    harness = await open_harness(setup, number, storage, models, extensions=[workspace.extension(), *loaded.extensions], workplace=workplace)
-    harness.settings.limits = Limits(max_turns=wish.max_turns, max_cost_usd=wish.max_cost_usd)
+    found_servers = chosen(setup.settings.mcp_servers, workspace, setup.place.directory)
+    servers = servers_of(setup, number, found_servers.servers, in_memory=isinstance(storage, MemoryStorage))
+    extensions = [workspace.extension(), *servers.extensions(), *loaded.extensions]
+    harness = await open_harness(setup, number, storage, models, extensions=extensions, workplace=workplace)
+    set_limits(harness.settings.limits, wish)
+    servers.begin(harness.install)
     try:
-        check_tools(wish.tools, [*all_tools(), *(tool for extension in loaded.extensions for tool in extension.tools)])
+        late = await servers.know() if wish.in_print_mode or wish.tools else ()
+        check_tools(wish.tools, [*all_tools(), *(tool for extension in (*servers.extensions(), *loaded.extensions) for tool in extension.tools)])
         if found is None:
             conversation = await harness.create_conversation(new_agent(setup, wish, workspace.settings))
         else:
@@ -77,6 +93,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         agent = await _changed(conversation, setup, wish, workspace.settings)
     except BaseException:
         await harness.close()
+        await servers.close()
         raise
     return Opened(
         harness=harness,
@@ -84,9 +101,17 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         models=models,
         workspace=workspace,
         loaded=loaded,
+        servers=servers,
+        remarks=(*found_servers.warnings, *servers.warnings, *late),
         history=FileHistory(harness.session, workplace.recorder) if workplace.recorder is not None else None,
         problem=await problem_of(setup, agent.model),
     )
+
+
+def set_limits(limits: Limits, wish: Wish) -> None:
+    """What the command line says about the use of a run wins over the settings."""
+    limits.max_turns = wish.max_turns if wish.max_turns is not None else limits.max_turns
+    limits.max_cost_usd = wish.max_cost_usd if wish.max_cost_usd is not None else limits.max_cost_usd
 
 
 def check_tools(wanted: Sequence[str] | None, known: Sequence[Tool]) -> None:

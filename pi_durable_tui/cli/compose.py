@@ -53,7 +53,7 @@ class Environments:
             cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
             # Processes keep the machine's time, also where the rest is paced.
             self._made[key] = LocalEnvironment(
-                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=loaded_keys(self._setup.environ)
+                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=hidden_keys(self._setup)
             )
         return self._made[key]
 
@@ -135,7 +135,7 @@ async def open_harness(
         extensions=[*keeping, *extensions],
         settings=setup.settings.harness(),
         approver=approver(own_folders(setup), home=home_folder(setup)),
-        hide=hiding(loaded_keys(setup.environ)),
+        hide=hiding(hidden_keys(setup)),
     )
 
 
@@ -159,9 +159,15 @@ def workplace_of(setup: Setup, number: int, storage: Storage) -> Workplace:
         clock=setup.clock,
         reading=frozenset(tool.name for tool in all_tools() if tool.access == "read"),
         resolve=lambda conversation_id, path: environments(conversation_id, agent).resolve(path),
-        keys=loaded_keys(setup.environ),
+        keys=hidden_keys(setup),
     )
     return Workplace(environments=environments, recorder=recorder)
+
+
+def hidden_keys(setup: Setup) -> tuple[str, ...]:
+    """What is never written down: the keys of providers, and the variables that the user's MCP servers are given (rule SA-17)."""
+    named = sorted({name for server in setup.settings.mcp_servers.values() for name in server.references})
+    return (*loaded_keys(setup.environ), *(value for name in named if (value := setup.environ.get(name, "").strip())))
 
 
 def own_folders(setup: Setup) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from typing import TextIO
 import msgspec
 
 from pi_durable_tui.cli.chat import Opened, new_agent, open_wished, problem_of
+from pi_durable_tui.cli.project.commands import commands_of, run
 from pi_durable_tui.cli.project.prompting import prepared
 from pi_durable_tui.cli.project.workspace import start_remarks
 from pi_durable_tui.cli.report import note
@@ -26,7 +27,7 @@ from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
-from pi_durable_tui.records.messages import AssistantMessage, Content, Problem
+from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Text
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.following import Following, Sight
 from pi_durable_tui.tui.safe_text import safe_json, safe_text
@@ -60,9 +61,11 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
     try:
         if opened.problem:
             raise opened.problem
-        for remark in start_remarks(opened.workspace, opened.loaded):
+        for remark in (*start_remarks(opened.workspace, opened.loaded), *opened.remarks):
             note(remark)
         prompt = await _prompt(setup, opened, piped, wish.prompt)
+        if prompt is None:
+            return
         followers.append(asyncio.ensure_future(_deny_questions(opened)))
         if wish.as_json:
             followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
@@ -71,7 +74,7 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
         finally:
             await _remark_on_price(opened, wish)
     finally:
-        await opened.harness.close()
+        await opened.close()
         await asyncio.gather(*followers)  # the close ended them, after they had got everything
     if not wish.as_json:
         await _write(out, safe_text(answer).rstrip("\n") + "\n")
@@ -90,8 +93,21 @@ async def _while(followers: list[asyncio.Future[None]], work: Coroutine[None, No
         answering.cancel()
 
 
-async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple[Content, ...]:
-    """What to hand in; empty when there is nothing to say."""
+async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple[Content, ...] | None:
+    """What to hand in; empty when there is nothing to say. None: a command of an extension was all, and has run.
+
+    Raises:
+        EnvironmentFailure: Such a command failed.
+    """
+    command = commands_of(opened.loaded.extensions, ()).typed(words)
+    if command is not None:
+        said: list[str] = []
+
+        async def submit(text: str) -> None:  # handed in once the command has ended, so that all of it has one answer
+            said.append(text)
+
+        await run(*command, session=opened.harness.session, conversation=opened.conversation, say=note, submit=submit)
+        return tuple(Text(text=text) for text in (piped, *said) if text.strip()) if said else None
     if not prompt_of(piped, words):
         return ()
     ready = await prepared(words, setup=setup, opened=opened, model=(await opened.conversation.agent()).model, before=piped)

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from pi_durable_tui.cli.paths import read_text, write_setting_file
 from pi_durable_tui.errors import ConfigError
+from pi_durable_tui.mcp.config import ALLOWED as ALLOWED_SERVERS
+from pi_durable_tui.mcp.config import NAME as SERVER_NAME
+from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.models.overrides import ModelOverride
+from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
@@ -29,8 +33,11 @@ NAME = "settings.json"
 Theme: TypeAlias = Literal["dark", "light", "ansi", "system"]
 
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
+_ServerName = Annotated[str, msgspec.Meta(pattern=f"^{SERVER_NAME.pattern}$")]
 _Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+")]
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
+_Tokens = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
+_Queue: TypeAlias = Literal["one-at-a-time", "all"]
 
 ALLOWED: dict[str, tuple[object, str]] = {
     "model": (Annotated[str, msgspec.Meta(min_length=1)], 'a model id such as "anthropic/claude-sonnet-4-5"'),
@@ -38,30 +45,45 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
     "theme": (Theme, '"dark", "light", "ansi" or "system"'),
     "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
+    "max_turns": (Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1"),
+    "max_cost_usd": (Annotated[float, msgspec.Meta(ge=0)], "an amount in US dollars, from 0"),
+    "steering_mode": (_Queue, '"one-at-a-time" or "all"'),
+    "follow_up_mode": (_Queue, '"one-at-a-time" or "all"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
     "store": (StoreKind, '"sqlite" or "jsonl"'),
     "models": (dict[str, ModelOverride], f"an object: model id -> {{{', '.join(ModelOverride.__struct_fields__)}}}"),
     "base_urls": (dict[str, _Url], "an object: provider -> http:// or https:// URL"),
+    "mcp_servers": (dict[_ServerName, McpServer], ALLOWED_SERVERS),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
+    "compaction": (dict[str, object], "an object with enabled, reserve_tokens, keep_tokens"),
+    "$schema": (str, "the address of a schema, for editors; it is not read"),
 }
 """Key -> (type, what is allowed, for people)."""
 
-_RETRY_ALLOWED: dict[str, tuple[object, str]] = {
-    "enabled": (bool, "true or false"),
-    "max_retries": (_Count, "a whole number from 0 to 1000"),
-    "base_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
-    "max_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
+NESTED: dict[str, dict[str, tuple[object, str]]] = {
+    "retry": {
+        "enabled": (bool, "true or false"),
+        "max_retries": (_Count, "a whole number from 0 to 1000"),
+        "base_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
+        "max_delay_ms": (_Delay, "milliseconds from 0 to 86400000"),
+    },
+    "compaction": {
+        "enabled": (bool, "true or false"),
+        "reserve_tokens": (_Tokens, "tokens from 0 to 10000000"),
+        "keep_tokens": (_Tokens, "tokens from 0 to 10000000"),
+    },
 }
+"""The same of what stands in the objects among them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserSettings:
+class UserSettings(Struct, frozen=True, kw_only=True):
     """What the file says; None: it does not say.
 
     Attributes:
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
         models: What the person says of single models, see `models/overrides.py`.
+        mcp_servers: Name -> what is started or asked, see `mcp/config.py`.
         base_urls: Provider -> where it is reached; wins over the environment. Never from a project (rule SA-6).
     """
 
@@ -70,20 +92,30 @@ class UserSettings:
     thinking: ThinkingLevel | None = None
     theme: Theme | None = None
     on_continue: Literal["go", "ask"] = "go"
+    max_turns: int | None = None
+    max_cost_usd: float | None = None
+    steering_mode: _Queue | None = None
+    follow_up_mode: _Queue | None = None
     restart_limit: float | None = None
     store: StoreKind = "sqlite"
     models: dict[str, ModelOverride] = field(default_factory=dict[str, ModelOverride])
     base_urls: dict[str, str] = field(default_factory=dict[str, str])
+    mcp_servers: dict[str, McpServer] = field(default_factory=dict[str, McpServer])
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
+    compaction: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
 
     def harness(self) -> HarnessSettings:
         """The harness's settings with these laid over its defaults."""
-        from pi_durable_tui.harness.settings import Retry  # noqa: PLC0415 - the screen is painted before the harness is loaded
-        from pi_durable_tui.harness.settings import Settings as HarnessSettings  # noqa: PLC0415 - the same
+        from pi_durable_tui.harness import settings as harness  # noqa: PLC0415 - the screen is painted before the harness is loaded
 
-        settings = HarnessSettings(retry=Retry(**self.retry))  # pyright: ignore[reportArgumentType] - checked by _RETRY_ALLOWED
-        if self.restart_limit is not None:
-            settings.restart_limit = self.restart_limit
+        settings = harness.Settings(
+            retry=harness.Retry(**self.retry),  # pyright: ignore[reportArgumentType] - checked by NESTED
+            compaction=harness.Compaction(**self.compaction),  # pyright: ignore[reportArgumentType] - the same
+            limits=harness.Limits(max_turns=self.max_turns, max_cost_usd=self.max_cost_usd),
+        )
+        for name in ("restart_limit", "steering_mode", "follow_up_mode"):
+            if (value := getattr(self, name)) is not None:
+                setattr(settings, name, value)
         return settings
 
 
@@ -105,21 +137,25 @@ def load(config: Path, environ: Mapping[str, str]) -> UserSettings:
     return msgspec.convert(values, UserSettings)
 
 
-def remember(config: Path, key: str, value: str) -> None:
-    """Set one key of the file and leave the others as they are; the file is made when there is none.
+def remember(config: Path, key: str, value: Json) -> None:
+    """Set one key of the file, or take it out; all else in it stays as it is written, and the file is made when there is none.
+
+    Args:
+        key: One in an object behind a dot, such as "retry.max_retries".
+        value: None takes the key out.
 
     Raises:
-        ConfigError: The file is wrong as it stands, or the value is not allowed. The file was not changed.
+        ConfigError: The file is no JSON object, or the value is not allowed. The file was not changed.
         EnvironmentFailure: It could not be written. The old one is still there, whole.
     """
-    path = config / NAME
-    text = read_text(path, limit_bytes=LIMIT_BYTES)
-    if text is not None:
-        parse(text, str(path))
-    stored = msgspec.json.decode(text or "{}", type=dict[str, object]) | {key: value}
-    content = msgspec.json.format(msgspec.json.encode(stored), indent=2) + b"\n"
-    parse(content.decode(), str(path))
-    write_setting_file(path, content)
+    from pi_durable_tui.cli.configuration.editing import edited, removed  # noqa: PLC0415 - only who changes a setting needs it
+
+    path, where = config / NAME, key.split(".")
+    text = read_text(path, limit_bytes=LIMIT_BYTES) or "{\n}\n"
+    _object(text, str(path))
+    if value is not None:
+        parse(edited("{}", where, value), str(path))
+    write_setting_file(path, (edited(text, where, value) if value is not None else removed(text, where)).encode())
 
 
 def parse(text: str, where: str) -> dict[str, object]:
@@ -128,18 +164,23 @@ def parse(text: str, where: str) -> dict[str, object]:
     Raises:
         ConfigError: It is not JSON, has an unknown key, or a value that is not allowed.
     """
+    values = _checked(_object(text, where), ALLOWED, where, "")
+    if values.get("restart_limit") == "unlimited":
+        values["restart_limit"] = math.inf
+    for key, allowed in NESTED.items():
+        if key in values:
+            values[key] = _checked(msgspec.convert(values[key], dict[str, object]), allowed, where, f"{key}.")
+    return values
+
+
+def _object(text: str, where: str) -> dict[str, object]:
     try:
         decoded: object = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
         raise ConfigError(f"The settings {where!r} are not JSON: {error}. Nothing was started.", hint="Correct the file, or remove it.") from error
     if not isinstance(decoded, dict):
         raise ConfigError(f"The settings {where!r} must be a JSON object. Nothing was started.", hint=f"Allowed keys: {', '.join(ALLOWED)}.")
-    values = _checked(msgspec.convert(decoded, dict[str, object]), ALLOWED, where, "")
-    if values.get("restart_limit") == "unlimited":
-        values["restart_limit"] = math.inf
-    if "retry" in values:
-        values["retry"] = _checked(msgspec.convert(values["retry"], dict[str, object]), _RETRY_ALLOWED, where, "retry.")
-    return values
+    return msgspec.convert(decoded, dict[str, object])
 
 
 def _checked(values: dict[str, object], allowed: Mapping[str, tuple[object, str]], where: str, prefix: str) -> dict[str, object]:

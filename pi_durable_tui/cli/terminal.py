@@ -143,7 +143,7 @@ class _Start:
         for task in self._background:
             task.cancel()
         if self._opened is not None:
-            await self._opened.harness.close()
+            await self._opened.close()
 
     async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
         # The harness, its tools and its stores are loaded here, on their own thread, while the first paint is read (speed.md).
@@ -161,14 +161,16 @@ class _Start:
         gc.enable()
         opened = self._opened = await open_wished(self._setup, self._wish)
         problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
-        told = (*problem, *app_remarks(opened.workspace, opened.loaded))
+        workspace = AppWorkspace(self._setup, self._wish, opened)
+        told = (*problem, *app_remarks(opened.workspace, opened.loaded), *opened.remarks, *workspace.remarks)
         if (app := self.app) is not None:
             opened.workspace.listen(lambda text: app.call_later(app.tell, "warn", text))
+            opened.servers.listen(lambda text: app.call_later(app.tell, "warn", text))
 
         async def resume() -> None:
             await opened.harness.resume()
-            if not ((await opened.conversation.agent()).model or "").startswith(PLAYBACK):
-                self._spawn(_warm_up(opened.models))
+            is_recorded = ((await opened.conversation.agent()).model or "").startswith(PLAYBACK)
+            self._spawn(_get_ready(opened, loads_models=not is_recorded))
             if self._script is not None and self.app is not None:
                 self._spawn(self._script(opened, self.app, screen))
 
@@ -177,7 +179,7 @@ class _Start:
             harness=opened.harness,
             files=opened.history,
             conversation=opened.conversation,
-            workspace=AppWorkspace(self._setup, self._wish, opened),
+            workspace=workspace,
             resume=resume,
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
@@ -205,6 +207,13 @@ class _Start:
         error = None if task.cancelled() else task.exception()
         if error is not None and self.app is not None and self._screen is not None:
             self._screen.call_soon_threadsafe(self.app.fail, error)
+
+
+async def _get_ready(opened: Opened, *, loads_models: bool) -> None:
+    """What the first request needs comes first; then the MCP servers, whose library takes a while, too."""
+    if loads_models:
+        await _warm_up(opened.models)
+    opened.servers.connect()
 
 
 async def _warm_up(models: ModelGateway) -> None:

@@ -1,13 +1,13 @@
-"""What `.pidurable/settings.json` of a trusted project may say: which model to ask and how much it reasons, nothing else (rule SA-6). PURE.
+"""What `.pidurable/settings.json` of a trusted project may say (rule SA-6). PURE.
 
-Addresses, keys, headers, modes of approval, store paths and trust have no key here. Whatever else the file says is told and left out: a
+Which model to ask, how much it reasons, and which MCP servers to start or to ask, nothing else. Addresses of models, keys, headers, modes of approval, store paths and trust have no key here. Whatever else the file says is told and left out: a
 project does not stop the start.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import msgspec
@@ -15,15 +15,22 @@ import msgspec
 from pi_durable_tui.context.project import Item
 from pi_durable_tui.records.modes import ThinkingLevel
 
-_ALLOWED: dict[str, object] = {"model": Annotated[str, msgspec.Meta(min_length=1, max_length=200)], "thinking": ThinkingLevel}
+MOST_SERVERS = 20
+
+_ALLOWED: dict[str, object] = {
+    "model": Annotated[str, msgspec.Meta(min_length=1, max_length=200)],
+    "thinking": ThinkingLevel,
+    "mcp_servers": Annotated[dict[str, dict[str, object]], msgspec.Meta(max_length=MOST_SERVERS)],
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectSettings:
-    """None: it does not say."""
+    """None: it does not say. `mcp_servers` is as it stands there: what of it may be used is decided where servers are known."""
 
     model: str | None = None
     thinking: ThinkingLevel | None = None
+    mcp_servers: Mapping[str, Mapping[str, object]] = field(default_factory=dict[str, dict[str, object]])
 
 
 def read_settings(items: Iterable[Item]) -> tuple[ProjectSettings, tuple[str, ...]]:

@@ -1,4 +1,4 @@
-"""What is installed: named bundles of tools, prompt sections, hooks, wraps, documents and task kinds (durable.md, section 11).
+"""What is installed: named bundles of tools, prompt sections, hooks, wraps, documents, task kinds and commands (durable.md, section 11).
 
 The registry is in memory; conversations store names only. Installing a name again replaces it in place, while running; work
 already started keeps the code it took (rule EX-1).
@@ -6,18 +6,64 @@ already started keeps the code it took (rule EX-1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from pi_durable_tui.harness.hooks import Hooks
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Tool
 from pi_durable_tui.harness.tasks.definition import TaskDefinition
 from pi_durable_tui.records.document import Definition
+from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.json import JsonObject
 
 Sections: TypeAlias = Callable[[Agent], Mapping[str, str]]
 """Named parts of the system prompt; an empty text means: no such part."""
+
+
+class EntriesOf(Protocol):
+    """Reads the entries of a conversation; `Conversation.entries` is one."""
+
+    async def __call__(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    """What a slash command is given.
+
+    Attributes:
+        conversation_id: The chat that it was typed in.
+        directory: Where that chat works.
+        say: Tells the person something. It is not stored, and no model reads it.
+        submit: Hands a text in as if the person had typed it; returns once it is stored.
+        entries: (before=None, limit=200) -> the newest entries of the chat, oldest first, or those before one.
+        document: Gives the committed value of a document of the chat, the command's own copy.
+    """
+
+    conversation_id: int
+    directory: str
+    say: Callable[[str], None]
+    submit: Callable[[str], Awaitable[None]]
+    entries: EntriesOf
+    document: Callable[[Definition], Awaitable[JsonObject]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A slash command of an extension.
+
+    Attributes:
+        name: Without the slash: letters, digits and dashes.
+        help: What it does, one line.
+        argument: How its argument is shown in the list; "": it takes none.
+        run: (what was typed after the name, context). What it raises is told; a kill ends it, and it is not run again.
+    """
+
+    name: str
+    help: str
+    run: Callable[[str, CommandContext], Awaitable[None]]
+    argument: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +74,7 @@ class Extension:
         tools: Later same-name tools replace earlier ones.
         wraps: (tool) -> tool by tool name; decorates what won, in order of installation.
         documents: Definitions whose fork policy counts when a conversation is forked.
+        commands: For people; offered where there is somebody to type them.
     """
 
     name: str
@@ -37,6 +84,7 @@ class Extension:
     wraps: Mapping[str, Callable[[Tool], Tool]] = field(default_factory=dict[str, Callable[[Tool], Tool]])
     tasks: tuple[TaskDefinition, ...] = ()
     documents: tuple[Definition, ...] = ()
+    commands: tuple[Command, ...] = ()
 
 
 @dataclass(slots=True)

@@ -34,7 +34,6 @@ def checker(schema: JsonObject) -> Callable[[JsonObject], str | None]:
 
 def _made(schema: JsonObject) -> Callable[[JsonObject], str | None]:
     from jsonschema import SchemaError  # noqa: PLC0415 - takes a while, and is not needed before a call
-    from jsonschema.exceptions import best_match  # noqa: PLC0415 - the same
     from jsonschema.validators import Draft202012Validator, validator_for  # noqa: PLC0415 - the same
     from referencing import Registry  # noqa: PLC0415 - the same
     from referencing.exceptions import Unresolvable  # noqa: PLC0415 - the same
@@ -49,7 +48,7 @@ def _made(schema: JsonObject) -> Callable[[JsonObject], str | None]:
 
     def check(arguments: JsonObject) -> str | None:
         try:
-            error = best_match(validator.iter_errors(arguments))
+            error = next(iter(validator.iter_errors(arguments)), None)
         except (Unresolvable, RecursionError):
             return None
         if error is None:

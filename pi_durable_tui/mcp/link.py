@@ -11,7 +11,7 @@ import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pi_durable_tui import __version__
 from pi_durable_tui.errors import EnvironmentFailure
@@ -259,7 +259,7 @@ class Link:
     def _reason(self, error: BaseException) -> str:
         """What went wrong, in one line without an address's secrets; of several things the first."""
         while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
         if isinstance(error, EnvironmentFailure):
             return f"{error.message} {error.hint}".strip()
         status = f" (HTTP {self._status})" if self._status is not None else ""

@@ -13,7 +13,7 @@ from pi_durable_tui.mcp.config import McpServer
 
 
 class Process(Protocol):
-    """A program that runs; `tools/server.py` is the real one."""
+    """A program that runs; `tools/serving/program.py` is the real one."""
 
     async def read(self) -> bytes:
         """Some of its output; b"" once it has ended."""

@@ -67,6 +67,7 @@ class Servers:
         self._connections: dict[str, Connection] = {}
         self._offers: dict[str, Offer] = {}
         self._install: Callable[[Extension], None] = lambda _extension: None
+        self._tell: Callable[[str], object] = lambda _text: None
         self._background: set[asyncio.Task[None]] = set()
         self._take(configured)
 
@@ -92,16 +93,22 @@ class Servers:
         """From now on, install what servers say that they offer."""
         self._install = install
 
+    def listen(self, tell: Callable[[str], object]) -> None:
+        """From now on hear, one line each, of servers that cannot be used."""
+        self._tell = tell
+
     async def know(self) -> tuple[str, ...]:
-        """Return once all of them have said what they offer, now or another time; those that did not, one line each. For who cannot wait for later."""
+        """Wait until all have said what they offer, now or another time; one line for each that did not. For those who cannot wait for later."""
         return await self._each([name for name in self._connections if name not in self._offers])
 
     def connect(self) -> None:
-        """Start all of them in the background."""
-        self._spawn([name for name, connection in self._connections.items() if connection.state != "ready"])
+        """In the background, start those that do not run, and ask all what they offer."""
+        task = asyncio.ensure_future(self._connect())
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
-    async def reload(self, configured: Sequence[Configured]) -> tuple[str, ...]:
-        """Use these from now on: what is gone is ended, what is new or has failed is started, all are asked what they offer. Problems, one line each."""
+    async def use(self, configured: Sequence[Configured]) -> None:
+        """Use these from now on: those that are gone or are others now are ended, and what is known of the new ones is installed."""
         before = {each.name: each for each in self._configured}
         now = {each.name: each for each in configured}
         gone = [name for name in before if now.get(name) != before[name]]
@@ -114,7 +121,6 @@ class Servers:
         self._take(configured)
         for extension in self.extensions():
             self._install(extension)
-        return (*self.warnings, *await self._each(list(self._connections)))
 
     async def close(self) -> None:
         """End all of them; nothing of them is left."""
@@ -160,13 +166,9 @@ class Servers:
             return f"The MCP server {name} cannot be used now: {lost}"
         return ""
 
-    def _spawn(self, names: Sequence[str]) -> None:
-        task = asyncio.ensure_future(self._in_background(names))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    async def _in_background(self, names: Sequence[str]) -> None:
-        await self._each(names)
+    async def _connect(self) -> None:
+        for problem in await self._each(list(self._connections)):
+            self._tell(problem)
 
     def _facts(self, configured: Configured) -> ServerFacts:
         connection = self._connections.get(configured.name)

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.harness.ports import Diagnostic
-from pi_durable_tui.tools.environment import SPILL_BYTES, LocalEnvironment
+from pi_durable_tui.harness.ports import Diagnostic, ToolContext
+from pi_durable_tui.tools.environment import SPILL_BYTES, LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import cut_note
 from pi_durable_tui.tools.text.terminal_text import PlainStream, plain
 from pi_durable_tui.tools.text.truncate import RESULT_BYTES, head_and_tail, size_text
@@ -160,3 +160,19 @@ class OutputCollector:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self._spilled_bytes)
             self.close()
+
+
+async def bounded(text: str, context: ToolContext) -> tuple[str, tuple[Diagnostic, ...]]:
+    """So much of a text as a model may be given, and a remark on where all of it is; for tools that get an answer as a whole."""
+    environment = environment_of(context)
+    collector = OutputCollector(environment, context.call_id, lambda _text: None, environment.clock)
+
+    def collected() -> Collected:
+        collector.add(text.encode())
+        return collector.finish()
+
+    try:
+        found = await in_thread(collected)
+    finally:
+        collector.close()
+    return found.text, found.diagnostics

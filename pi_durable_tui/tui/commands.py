@@ -27,11 +27,16 @@ class Command(Struct, frozen=True, kw_only=True):
 
 
 class Offer(Struct, frozen=True, kw_only=True):
-    """A line of the list above the composer: `name` is what stands behind the slash when it is taken."""
+    """A line of the list above the composer: `name` is what stands behind the slash when it is taken.
+
+    Attributes:
+        runs: It is a command of an extension, not a message.
+    """
 
     name: str
     argument: str
     help: str
+    runs: bool = False
 
 
 COMMANDS: tuple[Command, ...] = (
@@ -56,7 +61,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
     Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="trust", argument="", help="which files of the project are used; change it"),
-    Command(name="reload", argument="", help="read skills, templates, extensions, instructions and keys anew"),
+    Command(name="mcp", argument="", help="the MCP servers: how they stand, their tools, what went wrong"),
+    Command(name="reload", argument="", help="read skills, templates, extensions, instructions, keys and MCP servers anew"),
     Command(name="hotkeys", argument="", help="the keys as they are bound, and how to change them"),
     Command(name="quit", argument="", help="leave; pidurable --continue comes back"),
 )

@@ -6,7 +6,7 @@ move by hand.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:  # the harness itself is loaded after the first paint
@@ -89,6 +89,25 @@ class PreparedPort(Protocol):
     def remarks(self) -> tuple[str, ...]: ...
 
 
+class ServerPort(Protocol):
+    """An MCP server: what is started or asked, and how it stands."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def state(self) -> str: ...
+
+    @property
+    def shown(self) -> str: ...
+
+    @property
+    def tools(self) -> tuple[str, ...]: ...
+
+    @property
+    def problem(self) -> str: ...
+
+
 class WorkspacePort(Protocol):
     """What the working directory brings. Remarks are lines for a person."""
 
@@ -104,6 +123,10 @@ class WorkspacePort(Protocol):
     async def reload(self) -> tuple[str, ...]: ...
 
     async def prepared(self, text: str, model: str | None) -> PreparedPort: ...
+
+    async def run(self, text: str, conversation_id: int, say: Callable[[str], None]) -> Literal[True]: ...
+
+    async def servers(self) -> Sequence[ServerPort]: ...
 
 
 class DiffPort(Protocol):

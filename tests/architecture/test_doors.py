@@ -19,6 +19,7 @@ FILE_DOORS = (
     "pi_durable_tui/tools/history/contents.py",
     "pi_durable_tui/tools/process.py",
     "pi_durable_tui/tools/reaper.py",
+    "pi_durable_tui/tools/serving/program.py",
     "pi_durable_tui/models/litellm",
     "pi_durable_tui/playback/folder.py",
     "pi_durable_tui/context/files.py",

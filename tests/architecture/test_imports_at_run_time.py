@@ -12,7 +12,7 @@ import pytest
 from pi_durable_tui import __version__
 from tests.architecture.source import PACKAGE, ROOT, module_name, modules
 
-SLOW = ("textual", "litellm")
+SLOW = ("textual", "litellm", "mcp")
 ABOVE_THE_CORE = ("textual", "rich", "typer", "litellm", "platformdirs")
 
 

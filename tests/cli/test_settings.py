@@ -14,6 +14,7 @@ from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
 from pi_durable_tui.models.catalog import PROVIDERS, table_entry
+from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.models.overrides import ModelOverride
 
 
@@ -40,6 +41,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "store": "jsonl",
         "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
         "base_urls": {"openai": "http://127.0.0.1:9/v1"},
+        "mcp_servers": {"docs": {"command": "docs-server", "args": ["-v"]}, "far": {"url": "https://example.org/mcp", "headers": {"X-Key": "$FAR_KEY"}}},
         "retry": {"max_retries": 7, "enabled": False},
     }
     found = _load(tmp_path, content)
@@ -47,6 +49,10 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
     assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert found.base_urls == content["base_urls"]
+    assert found.mcp_servers == {
+        "docs": McpServer(command="docs-server", args=("-v",)),
+        "far": McpServer(url="https://example.org/mcp", headers={"X-Key": "$FAR_KEY"}),
+    }
     assert set(content) == set(settings.ALLOWED)
 
 

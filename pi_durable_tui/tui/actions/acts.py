@@ -43,6 +43,7 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "theme": acts.theme,
         "tasks": acts.tasks,
         "quit": acts.quit,
+        "mcp": app.deeds.extensions.mcp,
         "trust": project.trust,
         "reload": project.reload,
         "new": moves.new,

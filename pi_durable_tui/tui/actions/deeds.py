@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pi_durable_tui.tui.actions.extensions import Extensions
     from pi_durable_tui.tui.actions.moves import Moves
     from pi_durable_tui.tui.actions.outbox import Outbox
     from pi_durable_tui.tui.actions.project import Project
@@ -33,6 +34,13 @@ class Deeds:
         from pi_durable_tui.tui.actions.acts import commands_of
 
         return commands_of(self._app)
+
+    @cached_property
+    def extensions(self) -> Extensions:
+        """What extensions and MCP servers bring."""
+        from pi_durable_tui.tui.actions.extensions import Extensions
+
+        return Extensions(self._app)
 
     @cached_property
     def moves(self) -> Moves:

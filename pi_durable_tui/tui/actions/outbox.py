@@ -52,6 +52,9 @@ class Outbox:
         if text.startswith("!"):
             app.run_worker(self._run(app.bridge, text))
             return
+        if app.deeds.extensions.is_command(text):
+            app.deeds.extensions.run(app.bridge, text)
+            return
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:

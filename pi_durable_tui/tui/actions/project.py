@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pi_durable_tui.errors import PidurableError
@@ -14,6 +14,7 @@ from pi_durable_tui.tui.screens.trust import PAUSE_S, TrustScreen
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
+    from pi_durable_tui.tui.ports import WorkspacePort
 
 T = TypeVar("T")
 
@@ -47,7 +48,7 @@ class Project:
             self._app.run_worker(self._show(self._opened))
 
     def reload(self, _argument: str) -> None:
-        """Read skills, templates, extensions, instructions and keys anew."""
+        """Read skills, templates, extensions, instructions, keys and MCP servers anew."""
         if self._opened is not None:
             self._app.run_worker(self._reload(self._opened))
 
@@ -64,6 +65,10 @@ class Project:
         for remark in ready.remarks:
             self._app.tell("warn", remark)
         return ready.content
+
+    async def ask(self, question: Callable[[WorkspacePort], Coroutine[Any, Any, T]]) -> T | None:
+        """What the workspace answers on its loop; None on a problem, which is told, and before there is one."""
+        return None if self._opened is None else await self._call(self._opened, question(self._opened.workspace))
 
     async def _show(self, opened: Opened) -> None:
         question = await self._call(opened, opened.workspace.all_files())
@@ -82,7 +87,7 @@ class Project:
     async def _reload(self, opened: Opened) -> None:
         remarks = await self._call(opened, opened.workspace.reload())
         self._app.take_keys(await asyncio.to_thread(opened.read_keys))
-        self._told(opened, remarks, "Skills, templates, extensions, instructions and keys were read anew.")
+        self._told(opened, remarks, "Skills, templates, extensions, instructions, keys and MCP servers were read anew.")
 
     def _told(self, opened: Opened, remarks: tuple[str, ...] | None, text: str) -> None:
         if remarks is None:

@@ -16,6 +16,7 @@ KINDS = {
     "settings": "chooses model and thinking",
     "skill": "skill the model may use",
     "prompt": "command you can type",
+    "servers": "STARTS PROGRAMS with your rights, or asks addresses",
     "extension": "CODE that runs with your rights",
 }
 """Kind of file -> what it would do."""
@@ -60,7 +61,7 @@ def question_text(question: TrustQuestion, palette: Palette, *, width: int) -> T
     text.append("These files of the project would be used:\n", palette.style(palette.text))
     longest = max((len(safe_line(part.name, max_cells=NAME_CELLS)) for part in question.parts), default=0)
     for part in question.parts:
-        tone = palette.warn if part.kind == "extension" else palette.muted
+        tone = palette.warn if part.kind in {"extension", "servers"} else palette.muted
         text.append(f"  {safe_line(part.name, max_cells=NAME_CELLS):<{longest}}  ", palette.style(palette.accent, bold=True))
         text.append(KINDS.get(part.kind, ""), palette.style(tone))
         text.append(f" · {STANDINGS[part.standing]}\n", palette.style(palette.muted))

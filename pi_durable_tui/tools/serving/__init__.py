@@ -1,0 +1,1 @@
+"""Programs that live longer than a call: servers that tools talk to."""
