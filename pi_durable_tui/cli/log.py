@@ -11,7 +11,7 @@ from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import set_up
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Live
-from pi_durable_tui.records.entry import Entry, StoredEntry
+from pi_durable_tui.records.entry import LOST, REPAIRED, Entry, StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.safe_text import safe_text
 
@@ -52,6 +52,10 @@ async def all_entries(conversation: Conversation) -> AsyncIterator[StoredEntry]:
 def entry_text(entry: Entry) -> str:
     """An entry as text; "" for what is not part of the talk. PURE."""
     match entry.message:
+        case _ if entry.kind == LOST:
+            return f"[{(entry.data or {}).get('message', '')}]\n"
+        case _ if entry.kind == REPAIRED:
+            return f"[Repaired at opening: {(entry.data or {}).get('message', '')}]\n"
         case UserMessage(content=content):
             return f"> {_texts(content)}\n"
         case AssistantMessage() as message:

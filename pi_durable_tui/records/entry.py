@@ -15,6 +15,8 @@ RESET = "pi.reset"
 COMPACTION = "pi.compaction"
 THOUGHTS_REFUSED = "pidurable.thoughts-refused"  # thoughts of the answers before it are not sent any more (CASE-B9)
 COMMAND = "pidurable.command"  # a command that a person ran beside the agent
+LOST = "pidurable.lost"  # stands where an entry could not be read any more, or says what of a conversation is lost (rule PR-15)
+REPAIRED = "pidurable.repaired"  # what opening the store cut off its files, because it was of no stored commit (rule ST-18)
 NOTICE = "pidurable.notice"  # what the program itself tells the model: something ended, or files changed under it
 
 

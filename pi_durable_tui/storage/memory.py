@@ -24,7 +24,7 @@ from pi_durable_tui.storage.changes import adopt, changes_of
 from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.dump import Dump, check_empty, contents_of, dump_of
 from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
-from pi_durable_tui.storage.port import Metadata, Page
+from pi_durable_tui.storage.port import Metadata, Page, PutAside
 from pi_durable_tui.storage.revision import BaseRevision, Revision, collected
 
 __all__ = ["Contents", "MemoryStorage"]
@@ -56,6 +56,9 @@ class MemoryStorage:
 
     async def has_room(self) -> bool:
         return self._room()
+
+    async def put_aside(self) -> tuple[PutAside, ...]:
+        return ()
 
     async def commit(self, batch: Batch) -> int:
         if self.contents.owner is not self:

@@ -39,6 +39,23 @@ class Metadata:
     last_at_ms: int | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutAside:
+    """Bytes of no stored commit that an opening cut off, and that are kept in a file beside the store (rule ST-18).
+
+    Attributes:
+        name: Of the copy; `digest` tells two apart that had the same name, one after the other.
+        cut_from: The file that they stood at the end of.
+        conversation_id: Whose they were; None: that cannot be told.
+    """
+
+    name: str
+    digest: str
+    size_bytes: int
+    cut_from: str
+    conversation_id: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T_co]):
     """One page of a scan. `next` is the id to pass as `cursor` for the following page; None at the end."""
@@ -76,6 +93,10 @@ class Storage(Protocol):
 
     async def has_room(self) -> bool:
         """True when there is space for an ordinary record; outcomes may use a further reserve (rule TO-9)."""
+        ...
+
+    async def put_aside(self) -> tuple[PutAside, ...]:
+        """What this and earlier openings for writing cut off, as far as the copies are there; none where nothing is ever cut (ST-18)."""
         ...
 
     async def conversation(self, conversation_id: int) -> Conversation | None: ...

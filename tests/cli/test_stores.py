@@ -120,3 +120,17 @@ def test_a_chat_in_a_jsonl_session_is_continued(desk: Desk) -> None:
     assert (again.code, again.stdout, stores(desk)) == (0, asked.stdout, ["session.jsonl"])
     refused = desk.run("sessions", "convert", "--to", "jsonl")
     assert (refused.code, refused.stderr) == (2, "pidurable: Session 1 is a jsonl store already. Nothing was changed.\n")
+
+
+@pytest.mark.rule("ST-18", "TU-9")
+def test_what_was_cut_from_a_session_stands_in_its_transcript_once(desk: Desk) -> None:
+    assert desk.run("-p", "--model", "playback/01-hello", PROMPT, PIDURABLE_STORE="jsonl").code == 0
+    (main,) = desk.data.glob("*/session.jsonl/main.jsonl")
+    with main.open("ab") as file:
+        file.write(b"torn")
+    first = desk.run("-p", "--continue")
+    assert (first.code, "4 bytes of an unfinished commit" in first.stderr) == (0, True)
+    assert "unfinished commit" not in desk.run("-p", "--continue").stderr
+    told = "4 bytes at the end of main.jsonl were of no stored commit: they were cut off and are kept in main.jsonl.cut-1, beside the session."
+    shown = " ".join(desk.run("log").stdout.split())
+    assert (shown.count("Repaired at opening"), shown.count(told)) == (1, 1)

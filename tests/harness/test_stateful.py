@@ -188,7 +188,11 @@ class Histories(RuleBasedStateMachine):
     @precondition(lambda self: self.is_open)
     @rule()
     def close(self) -> None:
-        self.each(lambda world: world.close())
+        try:
+            self.each(lambda world: world.close())
+        except Killed:  # at the commit that hands back what ran
+            SOMETIMES.add("killed while closing")
+            return
         assert [task for task in self.look(self.worlds[0]).tasks.values() if isinstance(task.state, Running)] == []
 
     @precondition(lambda self: self.is_open)

@@ -107,6 +107,9 @@ class ControlledStorage:
     async def has_room(self) -> bool:
         return await self._read("has_room")
 
+    async def put_aside(self) -> Any:
+        return await self.inner.put_aside()
+
     async def conversation(self, *args: Any, **kwargs: Any) -> Any:
         return await self._read("conversation", *args, **kwargs)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pi_durable_tui.records.entry import COMPACTION, RESET, Entry
+from pi_durable_tui.records.entry import COMPACTION, LOST, REPAIRED, RESET, Entry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
@@ -84,12 +84,12 @@ def blocks_of(entries: Iterable[Entry], clean: Clean) -> list[Block]:
                     blocks.append(answer)
             case ToolResultMessage() as message:
                 blocks.append(_call(entry, message, calls.get(message.tool_call_id), clean))
-            case UserMessage(content=content) if entry.kind not in (COMPACTION, RESET):
+            case UserMessage(content=content) if entry.kind not in (COMPACTION, LOST, RESET):
                 blocks.append(Prompt(entry_id=entry.id, at_ms=entry.at_ms, text=_text(content, clean), images=_images(content, clean)))
             case UserMessage(content=content) | SystemMessage(content=content):
                 blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=_text(content, clean)))
             case None:
-                blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=""))
+                blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=clean(_string(entry.data, "message"))))
     return blocks
 
 
@@ -146,5 +146,11 @@ def _images(content: Iterable[Content], clean: Clean) -> tuple[tuple[str, str], 
 
 
 def _title(kind: str) -> str:
-    known = {COMPACTION: "Summary of what came before", RESET: "The context starts anew here", "pi.system": "Instructions"}
+    known = {
+        COMPACTION: "Summary of what came before",
+        RESET: "The context starts anew here",
+        REPAIRED: "Repaired at opening",
+        LOST: "Lost",
+        "pi.system": "Instructions",
+    }
     return known.get(kind, kind)

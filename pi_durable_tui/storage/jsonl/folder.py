@@ -6,15 +6,21 @@ What is cut is copied first (rule ST-18), and a file that is replaced is, at eve
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from pi_durable_tui.errors import NotFound, StoreCorrupt
+from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.jsonl.aside import conversation_of
 from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, file_name
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, is_sidecar, recovered
+from pi_durable_tui.storage.port import PutAside
 
 _NEW = ".new"
+_KEPT = re.compile(rf"(?P<name>.+){re.escape(SUFFIX)}\.cut-[1-9][0-9]*")
 
 
 class Folder:
@@ -74,6 +80,28 @@ class Folder:
             if item.endswith(SUFFIX + _NEW):
                 self.files.remove(self.path / item)
         return tuple(notices)
+
+    def put_aside(self, contents: Contents) -> tuple[PutAside, ...]:
+        """The copies of what was cut, by name, and whose it was.
+
+        Args:
+            contents: What the store holds.
+        """
+        found: list[PutAside] = []
+        for item in self.files.names(self.path):
+            if (kept := _KEPT.fullmatch(item)) is None or not (kept["name"] == MAIN or is_sidecar(kept["name"])):
+                continue
+            data = self.files.read(self.path / item)
+            found.append(
+                PutAside(
+                    name=item,
+                    digest=hashlib.blake2b(data, digest_size=8).hexdigest(),
+                    size_bytes=len(data),
+                    cut_from=file_name(kept["name"]),
+                    conversation_id=conversation_of(kept["name"], data, contents),
+                )
+            )
+        return tuple(found)
 
     def sync(self, names: Iterable[str]) -> None:
         """What was written to these files is on the disk."""

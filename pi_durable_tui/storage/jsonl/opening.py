@@ -99,7 +99,9 @@ def _open_owner(folder: Folder, runner: Runner, *, since_ms: int, fsync: bool, s
     except BaseException:
         lock.release()
         raise
-    return JsonlStorage(folder.path, source=Source(folder, found, notices), writer=writer, runner=runner, on_close=lock.release)
+    return JsonlStorage(
+        folder.path, source=Source(folder, found, notices, folder.put_aside(found.contents)), writer=writer, runner=runner, on_close=lock.release
+    )
 
 
 def _recover(folder: Folder) -> tuple[Recovered, tuple[str, ...]]:

@@ -13,6 +13,7 @@ from pi_durable_tui.storage.jsonl.folder import Folder
 from pi_durable_tui.storage.jsonl.lines import MAIN, file_name
 from pi_durable_tui.storage.jsonl.recovery import Recovered
 from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.storage.port import PutAside
 
 _ATTEMPTS = 20
 
@@ -24,11 +25,13 @@ class Source:
 
     Attributes:
         memory: For reading; replaced when a follower reads again.
+        put_aside: What was cut off from the files and is kept beside them; an owner's only.
     """
 
-    def __init__(self, folder: Folder, found: Recovered, notices: tuple[str, ...]) -> None:
+    def __init__(self, folder: Folder, found: Recovered, notices: tuple[str, ...], put_aside: tuple[PutAside, ...] = ()) -> None:
         self.memory = MemoryStorage(found.contents)
         self.notices = notices
+        self.put_aside = put_aside
         self._folder = folder
         self._mark: _Mark | None = None
 

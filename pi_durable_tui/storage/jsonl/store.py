@@ -26,7 +26,7 @@ from pi_durable_tui.storage.jsonl.snapshot import sidecars_of
 from pi_durable_tui.storage.jsonl.source import Source
 from pi_durable_tui.storage.jsonl.writer import Writer
 from pi_durable_tui.storage.memory import MemoryStorage
-from pi_durable_tui.storage.port import Metadata, Page
+from pi_durable_tui.storage.port import Metadata, Page, PutAside
 from pi_durable_tui.storage.runner import Runner
 
 
@@ -72,6 +72,10 @@ class JsonlStorage:
         self._check_open("A look at the free space")
         writer = self._writer
         return False if writer is None else await self._runner.run(writer.has_room)
+
+    async def put_aside(self) -> tuple[PutAside, ...]:
+        self._check_open("A read")
+        return self._source.put_aside
 
     async def conversation(self, conversation_id: int) -> Conversation | None:
         return await (await self._read()).conversation(conversation_id)

@@ -19,7 +19,7 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.storage.dump import Dump
-from pi_durable_tui.storage.port import Metadata, Page
+from pi_durable_tui.storage.port import Metadata, Page, PutAside
 from pi_durable_tui.storage.runner import Runner
 from pi_durable_tui.storage.sqlite.reads import Condition, Reads
 from pi_durable_tui.storage.sqlite.row import CONVERSATIONS, SUBMISSIONS, TASKS
@@ -69,6 +69,9 @@ class SqliteStorage:
             return False
         self._check_open("A look at the free space")
         return await self._runner.run(writer.has_room)
+
+    async def put_aside(self) -> tuple[PutAside, ...]:
+        return ()
 
     async def conversation(self, conversation_id: int) -> Conversation | None:
         return await self._read(lambda reads: reads.one(CONVERSATIONS, conversation_id))

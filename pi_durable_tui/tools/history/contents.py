@@ -37,6 +37,7 @@ class Contents:
             return None
         name = content_name(data)
         path = self._path(name)
+        temporary = path.with_suffix(".tmp")
         try:
             if path.exists():
                 os.utime(path)
@@ -44,11 +45,12 @@ class Contents:
             for folder in (*reversed(path.parent.parents), path.parent):
                 folder.mkdir(mode=0o700, exist_ok=True)
             self._make_room(len(data))
-            temporary = path.with_suffix(".tmp")
             temporary.unlink(missing_ok=True)
             self._write(temporary, data)
             temporary.replace(path)
         except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)  # half of it would take room, too
             return None
         self._size_bytes = (self._size_bytes or 0) + len(data)
         return name
