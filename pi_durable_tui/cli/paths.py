@@ -15,8 +15,9 @@ import re
 import stat
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from pi_durable_tui.errors import BadRequest, ConfigError, EnvironmentFailure, Refused
 from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
@@ -27,16 +28,14 @@ MAX_SESSIONS = 1_000
 _SESSION_NAME = re.compile(r"session(?:-([1-9][0-9]{0,3}))?\.(?:sqlite|jsonl)")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Folders:
+class Folders(Struct, frozen=True, kw_only=True):
     """The two roots. Neither needs to exist yet."""
 
     data: Path
     config: Path
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """A working directory and the folder of its sessions.
 
     Attributes:

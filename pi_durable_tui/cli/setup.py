@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.settings import UserSettings, load
@@ -11,8 +12,7 @@ from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.entropy import Entropy, SystemEntropy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Setup:
+class Setup(Struct, frozen=True, kw_only=True):
     """Where a command works and with what.
 
     Attributes:

@@ -9,8 +9,10 @@ import os
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest
@@ -23,8 +25,7 @@ COMPLETING = "_PIDURABLE_COMPLETE"
 """The variable by which a shell asks for completions."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Wish(Struct, frozen=True, kw_only=True):
     """The command line of a chat. None: not said.
 
     Attributes:

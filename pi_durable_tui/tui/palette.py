@@ -5,9 +5,9 @@ Quiet on purpose: one accent, three signals (good, warn, bad), and greys. Every 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
 from rich.style import Style
 from textual.theme import Theme
 
@@ -15,8 +15,7 @@ ThemeName: TypeAlias = Literal["dark", "light", "ansi", "system"]
 THEMES: tuple[ThemeName, ...] = ("dark", "light", "ansi", "system")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Palette:
+class Palette(Struct, frozen=True, kw_only=True):
     """Colours as "#rrggbb", or as the names of the terminal's own sixteen.
 
     Attributes:

@@ -6,8 +6,10 @@ Each row holds safe text only (rule SA-1); how it looks is decided in draw/.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from pi_durable_tui.records.entry import COMMAND, COMPACTION, NOTICE, RESET, THOUGHTS_REFUSED, USER, StoredEntry
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
@@ -25,16 +27,14 @@ ToolStatus: TypeAlias = Literal["pending", "asking", "running", "done", "failed"
 TAIL_CHARS = 20_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserRow:
+class UserRow(Struct, frozen=True, kw_only=True):
     """What a person said."""
 
     key: str
     text: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerRow:
+class AnswerRow(Struct, frozen=True, kw_only=True):
     """Markdown of a model. `is_open`: more may come."""
 
     key: str
@@ -42,8 +42,7 @@ class AnswerRow:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ThinkingRow:
+class ThinkingRow(Struct, frozen=True, kw_only=True):
     """Reasoning of a model; folded to one line."""
 
     key: str
@@ -51,8 +50,7 @@ class ThinkingRow:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolRow:
+class ToolRow(Struct, frozen=True, kw_only=True):
     """One call.
 
     Attributes:
@@ -83,8 +81,7 @@ class ToolRow:
     is_own: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryRow:
+class RetryRow(Struct, frozen=True, kw_only=True):
     """A failed attempt that will be made again at `until_ms`."""
 
     key: str
@@ -93,8 +90,7 @@ class RetryRow:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkRow:
+class MarkRow(Struct, frozen=True, kw_only=True):
     """A line about what happened: interrupted, failed, resumed. `is_seam`: drawn as a rule across."""
 
     key: str
@@ -103,8 +99,7 @@ class MarkRow:
     is_seam: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryRow:
+class SummaryRow(Struct, frozen=True, kw_only=True):
     """A compaction: `head` says what was summarized, `text` is the summary (Markdown), which is folded away."""
 
     key: str
@@ -117,8 +112,7 @@ FoldedRow: TypeAlias = ToolRow | ThinkingRow | SummaryRow
 """Rows that show more when they are unfolded."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueuedRow:
+class QueuedRow(Struct, frozen=True, kw_only=True):
     """A message that waits (queued) or has just been handed to the run (delivered)."""
 
     submission_id: int
@@ -127,8 +121,7 @@ class QueuedRow:
     state: Literal["queued", "delivered"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
+class Notice(Struct, frozen=True, kw_only=True):
     """Something the program itself says, once; not part of the transcript. Foreign text is allowed: it is made safe when drawn."""
 
     tone: Tone

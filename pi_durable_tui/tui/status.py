@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from msgspec import Struct
 
 from pi_durable_tui.records.messages import Text, Thinking, Usage
 from pi_durable_tui.tui.draw.paint import duration_text
@@ -22,16 +23,14 @@ FULL_PERCENT = 80
 """From here on the footer warns that the context gets full."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class Place(Struct, frozen=True, kw_only=True):
     """Where the work is done, as the command line knows it; foreign text is allowed."""
 
     directory: str
     branch: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FooterPart:
+class FooterPart(Struct, frozen=True, kw_only=True):
     """A piece of the footer. Pieces of lower `rank` stay when the line gets narrow."""
 
     text: str

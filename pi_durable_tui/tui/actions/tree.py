@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
 
 from pi_durable_tui.tui.draw.paint import duration_text
 from pi_durable_tui.tui.safe_text import safe_line
@@ -17,8 +18,7 @@ N = TypeVar("N")
 Tone: TypeAlias = Literal["text", "muted", "accent", "good", "warn", "bad"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRow:
+class TaskRow(Struct, frozen=True, kw_only=True):
     """A live task as one line: what it is, and how it is doing."""
 
     node: TaskNode

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from itertools import zip_longest
 
+from msgspec import Struct
 from rich.cells import set_cell_size
 from rich.style import Style
 from rich.text import Text
@@ -19,8 +19,7 @@ MAX_CELLS = 112  # of one column: longer lines are no easier to read
 _HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
-@dataclass(frozen=True, slots=True)
-class _Changed:
+class _Changed(Struct, frozen=True):
     """A line of a diff: added, removed or neither, a remark (a backslash) or the next hunk ("@"), and its number in the old and the new file."""
 
     sign: str

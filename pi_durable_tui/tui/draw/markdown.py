@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
+from msgspec import Struct
 from rich.console import Console
 from rich.style import Style
 from rich.text import Text
@@ -37,8 +37,7 @@ Joint: TypeAlias = Literal["", " "]
 """What stands between two parts of one line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(Struct, frozen=True, kw_only=True):
     """A piece of Markdown that can be drawn by itself. `gap`: a blank line stands before it; `joins`: it goes on with the line before it."""
 
     text: str

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from typing import Literal
 
+from msgspec import Struct
 from rich.cells import get_character_cell_size
 from rich.style import Style
 from rich.text import Text
@@ -50,8 +50,7 @@ def mark_join(line: Text, joint: Literal["", " "]) -> None:
     line.stylize(_JOINS[joint], 0, len(line.plain))
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """Content of one drawn line.
 
     Attributes:
@@ -101,8 +100,7 @@ def copied(lines: Sequence[Text], *, start_cell: int = 0, end_cell: int | None =
     return "\n".join(line.rstrip() for line in result)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A place where a text was found: the cells of the lines it stands on, as (line, first cell, cell behind the last)."""
 
     cells: tuple[tuple[int, int, int], ...]

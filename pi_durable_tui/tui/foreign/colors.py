@@ -7,9 +7,10 @@ prints can be on the screen without being seen.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.color import Color
 from rich.style import Style
 
@@ -23,16 +24,14 @@ Span = tuple[int, int, Style]
 """(first character, character behind the last, style)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Colored:
+class Colored(Struct, frozen=True):
     """Safe text, and the parts of it that have a colour, from left to right."""
 
     text: str
     spans: tuple[Span, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     color: Color | None = None
     back: Color | None = None
     bold: bool = False

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.text import Text
 from textual.widget import Widget
 
@@ -14,8 +14,7 @@ from pi_durable_tui.tui.safe_text import safe_line
 SHOWN = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Struct, frozen=True):
     """`text` is what is taken; foreign text is allowed in it. `note` stands beside it."""
 
     text: str

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _MENTION = re.compile(r"(?:^|(?<=[\s(\[{\"'`]))@(\"[^\"\n]*|[^\s\"]*)$")
 _PATH = re.compile(r"(?:\\.|[^\s\\\"'`()<>|;&])*$")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(Struct, frozen=True):
     """A piece of text that ends at the cursor: `text`, and `start`, the index of its first character (the "@" of a mention)."""
 
     text: str

@@ -6,9 +6,9 @@ What is folded is found too: the row tells then that it has to be unfolded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from msgspec import Struct
 from rich.text import Text
 
 from pi_durable_tui.tui.draw.marks import Hit, hits
@@ -18,8 +18,7 @@ Direction = Literal[-1, 1]
 _MARKUP = str.maketrans("", "", "*_`#>|[]()~\\- \n")
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """A hit in a row; `unfold`: it is in what is folded."""
 
     key: str

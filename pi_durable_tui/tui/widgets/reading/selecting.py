@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from msgspec import Struct
 from rich.cells import cell_len
 
 _WORD = re.compile(r"[\w./~:@%+#?=&-]+")
@@ -16,8 +17,7 @@ Place = tuple[int, int]
 """(line of the whole transcript, cell)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(Struct, frozen=True):
     """A cell of a drawn line of a row."""
 
     key: str
