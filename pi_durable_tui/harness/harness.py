@@ -18,6 +18,7 @@ from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation import phases as generation
+from pi_durable_tui.harness.generation.time_limit import TimeLimit
 from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
 from pi_durable_tui.harness.live import BUILT_IN as BUILT_IN_DOCUMENTS
 from pi_durable_tui.harness.observation.inspection import Inspection, TaskNode, task_infos, task_nodes
@@ -62,6 +63,8 @@ class Harness:
         self._is_closed = False
         services.session.subscribe(table.adopt)
         services.session.subscribe(self._scheduler.adopt)
+        self._time_limit = TimeLimit(services, table)
+        services.session.subscribe(self._time_limit.adopt)
 
     @classmethod
     async def open(
@@ -230,7 +233,7 @@ class Harness:
             return task.id
 
         task_id = await self.session.commit(write)
-        self._scheduler.start()
+        self._start()
         return task_id
 
     async def resume(self) -> None:
@@ -241,7 +244,7 @@ class Harness:
         """
         if self.session.read_only:
             raise ReadOnlySession("Resuming work")
-        self._scheduler.start()
+        self._start()
 
     async def inspect(self) -> Inspection:
         """What lives and why it waits. Writes nothing (rule OB-5)."""
@@ -262,6 +265,7 @@ class Harness:
             return
         self._is_closed = True
         await self._scheduler.stop()
+        await self._time_limit.stop()
         try:
             if self.session.failed is None and not self.session.read_only:
                 await background.end_with_the_process(self._services, self._table)
@@ -276,8 +280,13 @@ class Harness:
             if isinstance(task.state, Running):
                 transaction.put_task(handed_back(task))
 
+    def _start(self) -> None:
+        """Work begins (rule TK-13)."""
+        self._scheduler.start()
+        self._time_limit.start()
+
     def _conversation(self, conversation_id: int) -> Conversation:
-        return Conversation(conversation_id, self._services, self._table, self._scheduler.start)
+        return Conversation(conversation_id, self._services, self._table, self._start)
 
 
 def _added(total: dict[str, Usage], more: dict[str, Usage]) -> dict[str, Usage]:

@@ -62,7 +62,8 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
     desk = await Desk.take(transaction, task.conversation_id)
     usage = await transaction.document(USAGE, task.conversation_id)
     generation, run = desk.live.generation, desk.live.run
-    problem = _problem(ending)
+    limit = run.limit if run is not None and run.task_id == task.id and ending.why == "aborted" else None
+    problem = limit or _problem(ending)
     if generation is not None and generation.message is not None:
         message = msgspec.structs.replace(generation.message, problem=problem)
         _record(desk, task, message, generation.attempt)
@@ -70,8 +71,10 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
     if run is not None and run.task_id == task.id:
         attempt = generation.attempt if generation is not None else 1
         failure = Failure(reason=problem.reason, task_id=task.id, attempt=attempt, at_ms=transaction.now_ms, message=problem.message)
-        desk.fail_run(problem, None if ending.why == "aborted" else failure)
+        desk.fail_run(problem, None if ending.why == "aborted" and limit is None else failure)
     desk.put_back()
+    if limit is not None:
+        return Failed(problem=limit)
     match ending.why:
         case "aborted":
             return Aborted()

@@ -6,12 +6,16 @@ handed in with the commit that ends the task, so it arrives exactly once.
 
 from __future__ import annotations
 
+import msgspec
+
 from pi_durable_tui.harness.live import USAGE, UsageTotals
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
 from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
+from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
@@ -34,8 +38,12 @@ async def report(runtime: TaskRuntime) -> None:
     problem = state.problem if isinstance(state, Unanswered) else None
 
     async def write(transaction: Transaction, task: Task) -> Move:
+        left = await transaction.tasks(kind=BACKGROUND, statuses=LIVE_STATUSES, conversation_id=wanted.conversation, limit=1_000)
         if wanted.background:
             await _tell(transaction, services, task, name=wanted.name, said=str(value["text"]), problem=problem)
+        for call in left.items:  # nobody would hear of its end
+            if call.abort_at_ms is None:
+                transaction.put_task(msgspec.structs.replace(call, abort_at_ms=transaction.now_ms))
         return End(Completed(value=value) if isinstance(state, Done) else Failed(problem=problem or Problem(reason="interrupted")))
 
     await runtime.commit(write, priority="outcome")

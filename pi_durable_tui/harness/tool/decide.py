@@ -89,9 +89,9 @@ def restart_limit(name: str) -> Diagnostic:
     return Diagnostic("error", "restart_limit", f"Tool {name} was interrupted too many times in a row and may have partially run")
 
 
-def aborted(name: str, *, has_started: bool) -> Diagnostic:
-    """Stopped by a person, before or after the intent."""
-    text = f"Tool {name} was stopped by the user and may have partially run" if has_started else f"Tool {name} was stopped by the user before it started"
+def aborted(name: str, *, has_started: bool, why: str = "by the user") -> Diagnostic:
+    """Stopped by a person or a limit, before or after the intent."""
+    text = f"Tool {name} was stopped {why} and may have partially run" if has_started else f"Tool {name} was stopped {why} before it started"
     return Diagnostic("error", "aborted", text)
 
 

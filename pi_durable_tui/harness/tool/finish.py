@@ -34,10 +34,12 @@ async def finish(runtime: TaskRuntime, result: ToolResult, *, is_cut_off: bool =
 async def close_tool(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
     """End a call from outside; it gets a result all the same, so that history stays valid (rule CX-1)."""
     asked = from_json(task.input, CallInput)
-    slot = await _slot(transaction, task)
+    live = from_json((await transaction.document(LIVE, task.conversation_id)).value, Live)
+    slot = next((each for each in live.tools if each.task_id == task.id), None)
     match ending.why:
         case "aborted":
-            remark = decide.aborted(asked.name, has_started=_has_started(task))
+            why = "because the time of the run was used up" if live.run is not None and live.run.limit is not None else "by the user"
+            remark = decide.aborted(asked.name, has_started=_has_started(task), why=why)
             outcome: Outcome = Aborted()
         case "restart_limit":
             remark = decide.restart_limit(asked.name)
@@ -68,11 +70,6 @@ def said_by(outcome: Outcome | None) -> str:
     """The text that a subagent left, also when it was stopped. PURE."""
     value = outcome.value if isinstance(outcome, Completed | Aborted) else None
     return str(value.get("text", "")) if isinstance(value, dict) else ""
-
-
-async def _slot(transaction: Transaction, task: Task) -> ToolSlot | None:
-    live = from_json((await transaction.document(LIVE, task.conversation_id)).value, Live)
-    return next((slot for slot in live.tools if slot.task_id == task.id), None)
 
 
 async def enter(transaction: Transaction, task: Task, result: ToolResult) -> int:
