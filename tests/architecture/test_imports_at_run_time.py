@@ -77,3 +77,51 @@ def test_the_app_is_loaded_without_the_model_library(tmp_path: Path):
     _, names = loaded("; ".join(f"import {module_name(path)}" for path in modules(PACKAGE / "tui")))
     assert "textual" in names
     assert "litellm" not in names
+
+
+FIRST_PAINT = """
+import asyncio, json, sys
+from pathlib import Path
+from pi_durable_tui.cli import main, terminal
+from pi_durable_tui.cli.setup import set_up
+from pi_durable_tui.errors import Refused
+from pi_durable_tui.tui.app import PidurableApp
+from pi_durable_tui.tui.palette import palette_of
+from pi_durable_tui.tui.status import Place
+
+setup = set_up(None, {"PIDURABLE_DATA_DIR": sys.argv[1], "PIDURABLE_CONFIG_DIR": sys.argv[1]})
+
+async def start():
+    print(json.dumps([name for name in sys.modules if name.startswith("pi_durable_tui.")]))
+    raise Refused("seen")
+
+PidurableApp(start, clock=setup.clock, place=Place(directory="/"), palette=palette_of("dark")).run(headless=True)
+"""
+BEFORE_THE_FIRST_PAINT = {  # of the layers below the screen
+    "clock",
+    "entropy",
+    "errors",
+    "harness",
+    "mcp",
+    "mcp.config",
+    "models",
+    "models.overrides",
+    "models.usage",
+    "records",
+    "storage",
+    "storage.kind",
+}
+AFTER_THE_FIRST_PAINT = {  # of the command line and the screen
+    *(f"tui.actions.{name}" for name in ("acts", "doubt", "files", "moves", "outbox", "permissions", "project", "stopping")),
+    *(f"tui.screens.{name}" for name in ("picker", "sheet", "trust")),
+    *("tui.bridge", "tui.following", "tui.ports", "cli.chat", "cli.chats", "cli.compose", "cli.gateways", "cli.print", "cli.commands", "cli.project"),
+}
+
+
+def test_the_screen_is_painted_before_the_harness_and_what_a_person_may_do_are_loaded(tmp_path: Path):
+    output, names = loaded(FIRST_PAINT, str(tmp_path))
+    assert names.isdisjoint({"apsw", "litellm", "markdown_it", "mcp", "pygments", "tree_sitter_bash", "typer"})
+    found = {name.removeprefix("pi_durable_tui.") for name in json.loads(output.strip().splitlines()[-1])}
+    below = {name for name in found if name.partition(".")[0] not in {"cli", "tui", "records"}}
+    assert below <= BEFORE_THE_FIRST_PAINT
+    assert found.isdisjoint(AFTER_THE_FIRST_PAINT)
