@@ -7,17 +7,16 @@ replaces that action's keys. Whatever is wrong in it is told with the file and t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from pi_durable_tui.tui.keymap import KEYS, Key
 from pi_durable_tui.tui.keys.names import key_name, shown_key
 from pi_durable_tui.tui.safe_text import safe_line
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Keymap:
+class Keymap(Struct, frozen=True, kw_only=True):
     """The keys that are bound.
 
     Attributes:
