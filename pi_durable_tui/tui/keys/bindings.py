@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
-from msgspec import Struct
 
 from pi_durable_tui.tui.keymap import KEYS, Key
 from pi_durable_tui.tui.keys.names import key_name, shown_key
 from pi_durable_tui.tui.safe_text import safe_line
 
 
-class Keymap(Struct, frozen=True, kw_only=True):
+class Keymap(msgspec.Struct, frozen=True, kw_only=True):
     """The keys that are bound.
 
     Attributes:
