@@ -47,11 +47,8 @@ T = TypeVar("T")
 QUEUED_CHUNKS = 64
 """How far the network may run ahead of the consumer before it has to wait."""
 
-USUAL_SWITCH_S = 0.005
-"""What the interpreter does by itself."""
-
 SWITCH_S = 0.0005
-"""How long the loading thread may keep the interpreter from others while they wait for it; ten times less than usual."""
+"""How long the loading thread may keep the interpreter from others while they wait for it: less than any program of ours allows otherwise."""
 
 AFTER_FINISH_MS = 10_000
 """How long a server may keep its connection open after the finish reason; the answer is complete by then, only usage may follow."""
@@ -258,14 +255,15 @@ def _in_thread() -> asyncio.Future[Library]:
 @contextlib.contextmanager
 def _gently() -> Generator[None]:
     """The thread of the screen gets its turn soon, and no collection of garbage goes through the 400,000 objects that come, now or ever."""
-    interval_s = max(sys.getswitchinterval(), USUAL_SWITCH_S)  # another load may be under way, and may end first
+    interval_s = sys.getswitchinterval()
     was_collecting = gc.isenabled()
     gc.disable()
     sys.setswitchinterval(SWITCH_S)
     try:
         yield
     finally:
-        sys.setswitchinterval(interval_s)
+        if interval_s > SWITCH_S:  # else another load was under way, and gives back what was before both
+            sys.setswitchinterval(interval_s)
         gc.freeze()
         if was_collecting:
             gc.enable()

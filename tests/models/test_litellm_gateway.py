@@ -30,7 +30,7 @@ from pi_durable_tui.harness.ports import (
     ToolSpec,
     UsageReport,
 )
-from pi_durable_tui.models.litellm_gateway import AFTER_FINISH_MS, QUEUED_CHUNKS, LiteLlmGateway
+from pi_durable_tui.models.litellm_gateway import AFTER_FINISH_MS, QUEUED_CHUNKS, LiteLlmGateway, _gently
 from pi_durable_tui.models.reading import Library
 from pi_durable_tui.records.messages import AssistantMessage, Message, Text, Thinking, ToolCall, ToolResultMessage, Usage, UserMessage
 from tests.support.model_server import CUT, EOF, STALL, ModelServer, call, event, finish, hold, http, reason, text, usage
@@ -611,6 +611,22 @@ def test_the_collector_of_garbage_works_again_after_the_loading_but_not_on_the_l
     assert gc.isenabled()
     assert sys.getswitchinterval() == pytest.approx(0.005)
     assert gc.get_freeze_count() > 100_000
+
+
+@pytest.mark.parametrize("first_to_end", [0, 1])
+def test_after_loading_the_interpreter_has_the_pace_again_that_the_program_chose(first_to_end: int) -> None:
+    before_s = sys.getswitchinterval()
+    sys.setswitchinterval(0.001)
+    try:
+        loads = (_gently(), _gently())  # two that overlap
+        for load in loads:
+            load.__enter__()
+        during_s = sys.getswitchinterval()
+        loads[first_to_end].__exit__(None, None, None)
+        loads[1 - first_to_end].__exit__(None, None, None)
+        assert (during_s, sys.getswitchinterval()) == pytest.approx((0.0005, 0.001))
+    finally:
+        sys.setswitchinterval(before_s)
 
 
 @pytest.mark.rule("SA-7")
