@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 import msgspec
 
@@ -52,6 +52,8 @@ def take(inbox: Inbox, boundary: Boundary, settings: Settings) -> Taken:
             candidates = steers or inputs
         case "start":
             candidates = [item for item in inputs if item.mode == inputs[0].mode]
+        case _:
+            assert_never(boundary)
     mode = settings.steering_mode if candidates and candidates[0].mode == "steer" else settings.follow_up_mode
     chosen = (*notices, *(candidates if mode == "all" else candidates[:1]))
     placed = frozenset(item.submission_id for item in (*writes, *chosen))

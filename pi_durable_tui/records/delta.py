@@ -260,8 +260,7 @@ def _cost(value: object, limit: float) -> float:
         elif isinstance(item, list | tuple):
             items = cast("Sequence[object]", item)
             total += 2 + len(items)
-            if total <= limit:
-                waiting.extend(items)
+            waiting.extend(items if total <= limit else ())
         else:
             total += 4
     return total

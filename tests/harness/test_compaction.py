@@ -227,6 +227,29 @@ async def test_summary_overtaken_by_a_newer_one_is_stale(tmp_path: Path) -> None
     assert len(summaries) == 1
 
 
+@pytest.mark.rule("CO-1", "CO-3", "CX-1")
+async def test_a_summary_of_a_summary_is_all_that_is_read_of_both(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    chat_id = await long_chat(rig, turns=8)
+    chat = await rig.harness.conversation(chat_id)
+    rig.model.then(say("the first gist"), say("the second gist"), say("done"))
+    for _ in range(2):
+        await chat.compact()
+        await rig.settle()
+    first, second = [entry for entry in await rig.entries(chat_id) if entry.kind == "pi.compaction"]
+    assert second.head is not None
+    assert first.head is not None
+    assert first.head < second.head < first.id  # the older one was written while more was kept
+    assert "the first gist" in str(rig.model.requests[-1].messages)
+
+    await chat.submit("and now?")
+    await rig.run_out(chat)
+    sent = texts(rig.model.requests[-1])
+    assert sent[0] == ("user", "<summary>\nthe second gist\n</summary>")
+    assert "the first gist" not in str(sent)
+    assert [role for role, _ in sent] == ["user", "assistant", "user"], sent
+
+
 @pytest.mark.rule("CO-2", "TK-16")
 async def test_stopping_the_run_leaves_a_background_compaction_alone(tmp_path: Path) -> None:
     rig = Rig(tmp_path, settings=Settings(compaction=SMALL))

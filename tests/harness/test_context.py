@@ -212,6 +212,16 @@ def test_the_edits_of_a_summary_are_newer_than_those_of_the_entries_it_stands_be
     assert derive(entries) == (said("so far", "newer edit"),)
 
 
+@pytest.mark.rule("CO-3", "CX-1")
+def test_an_older_summary_that_stands_in_what_was_kept_is_not_read_again_but_its_edits_count():
+    """The newest summary was made of the older one and of what followed it, up to a cut that lies before the older one was written."""
+    older = summary(8, "the first half", head=4, edits=(replace(7, said("shortened")),))
+    newest = summary(10, "the first half and more", head=6)
+    entries = [entry(6, said("kept")), entry(7, said("very long")), older, entry(9, answered("yes")), newest, entry(11, said("new"))]
+    assert derive(in_order(entries, newest)) == (said("the first half and more", "kept", "shortened"), answered("yes"), said("new"))
+    assert [each.id for each in in_order(entries, newest)] == [10, 6, 7, 8, 9, 11]
+
+
 # ------------------------------------------------------------------------------------------------------- random histories
 
 IDS = st.sampled_from(["c1", "c2", "c3", "call_0", "call_0_0", ""])

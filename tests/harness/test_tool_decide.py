@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, get_args
 
 import msgspec
@@ -14,6 +15,7 @@ from pi_durable_tui.harness.tool.approval import APPROVALS
 from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal, admit, rerun
 from pi_durable_tui.records.json import JsonObject
+from pi_durable_tui.records.keys import MARK
 from pi_durable_tui.records.messages import Image, ToolResultMessage
 from pi_durable_tui.records.modes import ApprovalMode
 from tests.support.harness_builders import gave, text_of
@@ -31,6 +33,12 @@ async def nothing(_arguments: Any, _context: Any) -> ToolResult:
 
 
 BASH = Tool(name="bash", description="Runs a command.", arguments=Arguments, execute=nothing, title=lambda arguments: arguments.command)
+
+
+def bash_but(**changes: Any) -> Tool:
+    return replace(BASH, **changes)
+
+
 TOOLS: Mapping[str, Tool] = {"bash": BASH, "append": BASH}
 
 
@@ -48,6 +56,25 @@ def verdict(call: CallInput, arguments: JsonObject | None = None, tools: Mapping
 @pytest.mark.rule("GE-8", "TO-1")
 def test_a_call_that_fits_its_tool_is_admitted_with_typed_arguments():
     assert verdict(asked(command="ls")) == Admitted(BASH, Arguments(command="ls"))
+
+
+@pytest.mark.rule("TO-1")
+def test_a_tool_that_looks_closer_says_what_does_not_fit():
+    careful = bash_but(check=lambda arguments: None if arguments.command else "there is no command")
+    assert verdict(asked(command="ls"), tools={"bash": careful}) == Admitted(careful, Arguments(command="ls"))
+    refused = verdict(asked(command=""), tools={"bash": careful})
+    assert refused == Refusal("invalid_arguments", "The arguments of bash do not fit, so it was not run: there is no command.")
+
+
+@pytest.mark.rule("SA-17")
+def test_a_call_that_would_act_with_the_mark_of_a_hidden_key_is_refused_and_one_that_only_looks_is_not():
+    marked = asked(command=f"curl -H '{MARK}'")
+    assert verdict(marked) == Refusal(
+        "invalid_arguments",
+        f"The arguments of bash hold {MARK}, which stands for a key that is not shown, so it was not run. Let a program read the key itself.",
+    )
+    reading = bash_but(access="read")
+    assert verdict(marked, tools={"bash": reading}) == Admitted(reading, Arguments(command=f"curl -H '{MARK}'"))
 
 
 @pytest.mark.rule("TO-1")

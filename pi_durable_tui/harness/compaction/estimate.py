@@ -6,7 +6,7 @@ What the provider counted is taken where there is a count; the rest is estimated
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, assert_never
 
 from pi_durable_tui.harness.generation.context import with_edits
 from pi_durable_tui.harness.settings import Compaction
@@ -31,6 +31,8 @@ def message_tokens(message: Message) -> int:
                 chars += len(part.name) + len(encode(part.arguments))
             case Image():
                 chars += IMAGE_TOKENS * CHARS_PER_TOKEN
+            case _:
+                assert_never(part)
     return -(-chars // CHARS_PER_TOKEN)
 
 

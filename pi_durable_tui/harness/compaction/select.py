@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from pi_durable_tui.harness.compaction.checkpoint import Reason
 from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, entry_tokens, fitted
@@ -114,3 +115,5 @@ def _told(entry: Entry, limit_chars: int) -> str:
             return f"Agent: {' '.join(parts)}"
         case ToolResultMessage():
             return f"Result of {message.tool_name}: {middle_out(message.text, limit_chars)}"
+        case _:
+            assert_never(message)

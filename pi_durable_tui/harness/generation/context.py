@@ -8,7 +8,7 @@ user begins; no text is blank (how a result without output is said is up to the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, assert_never
 
 import msgspec
 
@@ -52,11 +52,16 @@ def derive(entries: Sequence[Entry]) -> tuple[Message, ...]:
                 ordered += [said] if (said := _readable(message)) is not None else []
             case UserMessage():
                 ordered += [said] if (said := _readable(message)) is not None else []
+            case _:
+                assert_never(message)
     return tuple(_beginning_with_a_user(_merged(_with_system_first(ordered))))
 
 
 def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...]:
     """The entries as the model shall read them: a summary stands before what was kept, though it was written after it.
+
+    What was kept may hold an older summary, written while more was kept. It is part of the newest one, so it is not read again; its edits,
+    which the newest one does not repeat, still count.
 
     Args:
         entries: From the marker's head through the cutoff, ids growing; the marker is among them.
@@ -64,7 +69,12 @@ def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...
     """
     if marker is None or marker.head is None or marker.head >= marker.id:
         return tuple(entries)
-    return (marker, *(entry for entry in entries if entry.id != marker.id))
+    return (marker, *(_without_summary(entry) for entry in entries if entry.id != marker.id))
+
+
+def _without_summary(entry: Entry) -> Entry:
+    is_summary = entry.head is not None and entry.head < entry.id
+    return msgspec.structs.replace(entry, message=None) if is_summary else entry
 
 
 def with_edits(entries: Sequence[Entry]) -> tuple[Entry, ...]:
