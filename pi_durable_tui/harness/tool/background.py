@@ -204,7 +204,7 @@ def _slot(live: Live, task_id: int) -> ToolSlot | None:
 def _text(task: Task, result: ToolResult) -> str:
     """What the model reads. PURE."""
     title = from_json(task.input, BackgroundInput).title
-    said = [part.text for part in result.content if isinstance(part, Text)]
+    said = [part.text.rstrip("\n") for part in result.content if isinstance(part, Text)]
     remarks = [f"[{remark.message}]" for remark in result.diagnostics]
     return clean_text("\n".join([f"[Number {task.id} in the background has ended: {title}]", *said, *remarks]))
 
