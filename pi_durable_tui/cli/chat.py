@@ -112,6 +112,7 @@ def set_limits(limits: Limits, wish: Wish) -> None:
     """What the command line says about the use of a run wins over the settings."""
     limits.max_turns = wish.max_turns if wish.max_turns is not None else limits.max_turns
     limits.max_cost_usd = wish.max_cost_usd if wish.max_cost_usd is not None else limits.max_cost_usd
+    limits.max_time_ms = wish.max_time_s * 1_000 if wish.max_time_s is not None else limits.max_time_ms
 
 
 def check_tools(wanted: Sequence[str] | None, known: Sequence[Tool]) -> None:

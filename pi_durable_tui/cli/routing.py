@@ -30,7 +30,7 @@ _USAGE = "[OPTIONS] [--] [PROMPT]…"
 _RESUME = ("--resume", "-r")
 _CHAT_ID = re.compile(r"[0-9]+(\.[0-9]+)?")
 
-MORE = frozenset({"mode", "debug", "name", "no_session", "tools", "max_turns", "max_cost", "trust"})
+MORE = frozenset({"mode", "debug", "name", "no_session", "tools", "max_turns", "max_cost", "max_time", "trust"})
 """Options of the chat that its own page shows (`pidurable -p --help`) and the first page leaves out, so that it fits a screen."""
 
 _COLUMN_CELLS = 38

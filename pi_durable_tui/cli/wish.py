@@ -34,7 +34,7 @@ class Wish(Struct, frozen=True, kw_only=True):
         name: What to call the chat; "": it keeps the name it has.
         tools: Names of those that are offered.
         in_memory: Nothing is stored: the chat is gone with the process.
-        max_turns, max_cost_usd: What a run may use before it is ended.
+        max_turns, max_cost_usd, max_time_s: What a run may use before it is ended.
     """
 
     prompt: str = ""
@@ -46,6 +46,7 @@ class Wish(Struct, frozen=True, kw_only=True):
     in_memory: bool = False
     max_turns: int | None = None
     max_cost_usd: float | None = None
+    max_time_s: int | None = None
     in_print_mode: bool = False
     as_json: bool = False
     model: str | None = None
