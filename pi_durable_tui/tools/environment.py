@@ -22,9 +22,12 @@ from pi_durable_tui.records.keys import HidingStream
 from pi_durable_tui.tools import files, process, variables
 from pi_durable_tui.tools.commands.segments import SegmentWriter
 from pi_durable_tui.tools.commands.spec import shell_command
+from pi_durable_tui.tools.sandbox.bubblewrap import Wall
+from pi_durable_tui.tools.sandbox.sandbox import Sandbox
 
 SPILL_BYTES = 20_000_000  # most that is kept of one command's output
 SPILL_FOLDER_BYTES = 200_000_000  # most that is kept of all; the oldest go first
+PROBE_TIMEOUT_MS = 10_000
 _DIRECTORY_BYTES = 4_096
 
 _T = TypeVar("_T")
@@ -41,6 +44,7 @@ class LocalEnvironment:
         variables: The agent's environment, of which commands get the harmless part.
         keys: Values that are taken out of the output of commands, before anything is done with it (rule SA-17).
         limits: What one command may use.
+        sandbox: What commands are put into (rule SA-15); None: nothing.
     """
 
     def __init__(
@@ -52,12 +56,14 @@ class LocalEnvironment:
         *,
         keys: Sequence[str] = (),
         limits: process.CommandLimits = process.CommandLimits(),  # noqa: B008 - frozen
+        sandbox: Sandbox | None = None,
     ) -> None:
         self._cwd = cwd
         self._state_dir = state_dir
         self._variables = os.environ if variables is None else variables
         self._keys = tuple(keys)
         self._limits = limits
+        self._sandbox = sandbox
         self._current: str | None = None
         self._lost: str | None = None
         self._seen: dict[str, str] = {}
@@ -151,9 +157,10 @@ class LocalEnvironment:
         """Run a shell command where the conversation stands; see `process.run_command`, whose errors and promises hold.
 
         Raises:
-            EnvironmentFailure: It cannot be run at all; nothing ran.
+            EnvironmentFailure: It cannot be run at all, or not in the sandbox that it belongs into; nothing ran.
         """
-        spec = shell_command(command, directory=self.directory(), agent=self._variables, timeout_ms=timeout_ms, limits=self._limits)
+        wall = await self.wall()
+        spec = shell_command(command, directory=self.directory(), agent=self._variables, timeout_ms=timeout_ms, limits=self._limits, wall=wall)
         stream = HidingStream(self._keys)
         try:
             return await process.run_command(spec, clock=self.clock, on_started=on_started, on_output=lambda data: on_output(stream.feed(data)))
@@ -161,6 +168,24 @@ class LocalEnvironment:
             raise EnvironmentFailure(f"The command could not be started in {spec.directory}: {error.strerror or error}. Nothing was run.") from error
         finally:
             on_output(stream.finish())
+
+    async def wall(self) -> Wall | None:
+        """What stands around commands here, seen to hold; None when nothing is wanted.
+
+        Raises:
+            EnvironmentFailure: It is wanted, and does not hold.
+        """
+        if self._sandbox is None:
+            return None
+        root, temporary = await in_thread(self._walled_places)
+        return await self._sandbox.wall(program=self.program("bwrap"), root=root, temporary=temporary, run=self._printed)
+
+    async def _printed(self, arguments: Sequence[str]) -> str:
+        """What one of our own programs printed in a few seconds; "" when it could not be started."""
+        output: list[bytes] = []
+        with contextlib.suppress(EnvironmentFailure):
+            await self.run_program(arguments, timeout_ms=PROBE_TIMEOUT_MS, on_output=output.append)
+        return b"".join(output).decode(errors="replace")
 
     def program(self, name: str) -> str | None:
         """The absolute path of a program of the user's PATH; None when there is none, or only one inside the working directory (CASE-G4)."""
@@ -235,6 +260,15 @@ class LocalEnvironment:
             folder.mkdir(mode=0o700, exist_ok=True)  # one by one: mkdir gives this mode to the last one only
         self._state_dir.chmod(0o700)
         return self._state_dir
+
+    def _walled_places(self) -> tuple[str, str]:
+        """The work tree and the folder for temporary files, as a sandbox needs them."""
+        try:
+            temporary = self._private_folder() / "tmp"
+            temporary.mkdir(mode=0o700, exist_ok=True)
+        except OSError as error:
+            raise EnvironmentFailure(f"There is no room for the temporary files of the sandbox: {error.strerror or error}. Nothing was run.") from error
+        return os.path.realpath(self._cwd), str(temporary)
 
     def _stored_directory(self) -> str | None:
         with contextlib.suppress(EnvironmentFailure, OSError), files.opened(str(self._state_dir / "directory")) as descriptor:

@@ -27,7 +27,7 @@ FILE_DOORS = (
     "pi_durable_tui/cli/screen/editor.py",
 )
 FILE_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
-MAY_WAIT_FOR_THE_WORLD = ("tests/support/", "tests/journeys/", "tests/crash/", "tests/tools/", "tests/bench/", "tests/ci.py")
+MAY_WAIT_FOR_THE_WORLD = ("tests/support/", "tests/journeys/", "tests/crash/", "tests/tools/", "tests/mcp/", "tests/bench/", "tests/ci.py")
 
 
 def calls(path: Path) -> list[ast.Call]:
@@ -90,7 +90,7 @@ def test_tests_use_fakes_that_are_verified_instead_of_mocks():
 
 
 @pytest.mark.rule("SA-9")
-def test_the_only_program_that_tools_start_by_its_name_is_ripgrep():
+def test_the_only_programs_that_tools_start_by_their_names_are_ripgrep_and_the_sandbox():
     """Git in particular is never run, so nothing that a repository configures for it can. test_hostile_folder looks at the same from outside."""
     named = {
         argument.value if isinstance(argument, ast.Constant) else name(path)
@@ -99,4 +99,4 @@ def test_the_only_program_that_tools_start_by_its_name_is_ripgrep():
         if isinstance(call.func, ast.Attribute) and call.func.attr == "program"
         for argument in call.args
     }
-    assert named == {"rg"}
+    assert named == {"rg", "bwrap"}
