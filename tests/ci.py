@@ -48,6 +48,19 @@ TEST_PARTS: dict[str, tuple[str, ...]] = {
     "crash": ("crash", "selftest"),
     "journeys": ("journeys",),
 }
+RULE_TESTS = (
+    # What alone must reach every branch of the pure rules (which those are says [tool.coverage.run] of pyproject.toml), with no session around them.
+    "tests/records",
+    "tests/harness/test_rules.py",
+    "tests/harness/test_ownership.py",
+    "tests/harness/test_recovery_rules.py",
+    "tests/harness/test_generation_decide.py",
+    "tests/harness/test_tool_decide.py",
+    "tests/harness/test_inbox.py",
+    "tests/harness/test_context.py",
+    "tests/harness/test_select.py",
+    "tests/harness/test_view.py",
+)
 WORKERS = {"screen": "0"}  # pictures that no test uses are noticed only when one process sees all of them
 TEST_TIMEOUT_S = {"crash": 600, "journeys": 600}
 
@@ -122,6 +135,16 @@ def run_layers(bench: Bench) -> Result:
 def run_types(bench: Bench) -> Result:
     # The notice about newer releases would be a question to the network.
     return bench.run(bench.program("pyright"), "--pythonpath", bench.program("python"), PYRIGHT_PYTHON_IGNORE_WARNINGS="1")
+
+
+def run_rules(bench: Bench) -> Result:
+    """The tests of the pure rules, which must reach every branch of them."""
+    with tempfile.TemporaryDirectory(prefix="pidurable-rules-") as folder:
+        variables = {"COVERAGE_FILE": str(Path(folder) / "coverage"), "HYPOTHESIS_PROFILE": "rules"}
+        result = bench.run(bench.program("python"), "-m", "coverage", "run", "-m", "pytest", "-q", "-n", "0", *RULE_TESTS, **variables)
+        if not result.ok:
+            return result
+        return bench.run(bench.program("python"), "-m", "coverage", "report", **variables)
 
 
 def tests_of(part: str) -> list[str]:
@@ -217,7 +240,7 @@ def use_as_a_stranger(user: Bench, folder: Path) -> Result:
 def stages() -> dict[str, Callable[[Bench], Result]]:
     """All stages by name, in the order in which they run."""
     parts = {part: lambda bench, part=part: run_tests(bench, part) for part in TEST_PARTS}
-    return {"format": run_format, "lint": run_lint, "layers": run_layers, "types": run_types, **parts, "package": run_package}
+    return {"format": run_format, "lint": run_lint, "layers": run_layers, "types": run_types, "rules": run_rules, **parts, "package": run_package}
 
 
 def carry_out(name: str, stage: Callable[[Bench], Result], bench: Bench) -> Result:

@@ -38,9 +38,10 @@ def _refuse_network(event: str, arguments: tuple[object, ...]) -> None:
 
 sys.addaudithook(_refuse_network)
 
-# dev: while typing. ci: the same examples in every run. deep: for a night.
+# dev: while typing. ci: the same examples in every run. deep: for a night. rules: the same few, where a trace makes each slow.
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile("ci", max_examples=500, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("rules", max_examples=20, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("deep", max_examples=20_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tomllib
 
 from tests import ci
-from tests.architecture.source import ROOT, modules, name
+from tests.architecture.source import PACKAGE, ROOT, modules, name
 
 
 def test_every_test_file_belongs_to_exactly_one_part():
@@ -27,6 +27,15 @@ def test_the_stories_looked_for_in_the_wheel_are_those_the_wheel_is_told_to_carr
     carried = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert carried == {f"sessions/{story}": f"pi_durable_tui/_sessions/{story}" for story in ci.STORIES}
     assert sorted(ci.STORIES) == sorted(path.name for path in (ROOT / "sessions").iterdir() if path.is_dir() and not path.name.startswith("_"))
+
+
+def test_every_pure_rule_is_held_to_all_of_its_branches():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    held = project["tool"]["coverage"]["run"]["include"]
+    named = {"rules", "ownership", "recovery", "decide", "inbox", "context", "select"}
+    assert {name(path) for path in modules(PACKAGE / "harness") if path.stem in named} - set(held) == set()
+    assert [path for path in (*held, *ci.RULE_TESTS) if not (ROOT / path).exists()] == []
+    assert project["tool"]["coverage"]["report"]["fail_under"] == 100
 
 
 def test_the_totals_add_up_over_all_parts():

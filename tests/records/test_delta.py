@@ -152,6 +152,14 @@ def test_an_overlap_is_found_behind_places_that_only_look_like_it() -> None:
 
 
 @pytest.mark.rule("DO-1")
+def test_an_overlap_is_not_looked_for_for_ever() -> None:
+    piece = "".join(f"{number}," for number in range(300))[:1024]
+    before = f"{piece}|" * 40 + "end"
+    for after in (f"{piece}#", f"|{before[-64:]}" * 40):
+        assert diff(before, after) == [["r", after]]
+
+
+@pytest.mark.rule("DO-1")
 def test_a_text_that_lost_its_front_only_is_trimmed() -> None:
     assert diff({"output": TEXT}, {"output": TEXT[10:]}) == [["t", ["output"], 10]]
 
