@@ -185,7 +185,7 @@ class StoreCorrupt(PidurableError):
     def __init__(self, path: str, *, where: str, what: str) -> None:
         super().__init__(
             f"The session {path} is damaged: {where}: {what}. The file was not touched.",
-            hint="pidurable doctor says how far the damage goes; keep a copy of the file, or go back to a backup.",
+            hint="pidurable sessions salvage writes what can still be read into a new session, and says what is lost.",
         )
 
 

@@ -36,17 +36,25 @@ async def find_chats(setup: Setup, *, note: Callable[[str], None]) -> tuple[Foun
     found: list[list[Found]] = []
     for number in paths.session_numbers(setup.place):
         try:
-            harness = await open_for_reading(setup, number)
+            chats = await _chats_of(setup, number)
         except NotFound:
             continue
         except PidurableError as error:
             note(f"{error.message} {error.hint}")
             continue
-        try:
-            found.append([Found(session=number, chat=chat) for chat in await harness.chats() if chat.unfinished or not chat.is_empty])
-        finally:
-            await harness.close()
+        for chat in chats:
+            if chat.damage:
+                note(f"Chat {number}.{chat.conversation_id} cannot be read. {chat.damage} pidurable sessions salvage {number} rescues what can be read.")
+        found.append([Found(session=number, chat=chat) for chat in chats if not chat.damage])
     return merged(found)
+
+
+async def _chats_of(setup: Setup, number: int) -> list[Chat]:
+    harness = await open_for_reading(setup, number)
+    try:
+        return [chat for chat in await harness.chats() if chat.unfinished or not chat.is_empty]
+    finally:
+        await harness.close()
 
 
 def merged(sessions: list[list[Found]]) -> tuple[Found, ...]:

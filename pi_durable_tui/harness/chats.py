@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pi_durable_tui.errors import NotFound
+from pi_durable_tui.errors import NotFound, StoreCorrupt
 from pi_durable_tui.harness.live import AGENT, DRAFT, Agent, Draft
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json
@@ -23,6 +23,7 @@ class Chat:
     """One chat in a list. `last_seq` orders by newest work, whatever the clock said; `last_at_ms` is for people.
 
     A draft that nobody has sent yet is work too: a chat with nothing else is not empty, so that `--continue` finds it (rule TU-10).
+    Damage in one chat hides no other: it is listed with what is known, `damage` says why it cannot be read.
     """
 
     conversation_id: int
@@ -33,6 +34,7 @@ class Chat:
     unfinished: bool
     is_empty: bool
     model: str | None
+    damage: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +52,7 @@ class Branch:
 
 
 async def chats(session: Session) -> tuple[Chat, ...]:
-    """All ownerless conversations: unfinished first, then newest work first, empty ones last."""
+    """All ownerless conversations: unfinished first, then newest work first, then empty ones, and last those that are damaged."""
     found = [await _chat(session, conversation) for conversation in await _conversations(session) if conversation.owner is None]
     return tuple(sorted(found, key=_rank))
 
@@ -60,6 +62,8 @@ async def prompts(session: Session, *, limit: int) -> tuple[str, ...]:
     newest = sorted(await chats(session), key=lambda chat: -chat.last_seq)
     found: list[StoredEntry] = []
     for chat in newest:
+        if chat.damage:
+            continue
         cursor: int | None = None
         while len(found) < limit:
             page = await session.storage.entries(chat.conversation_id, cursor=cursor, limit=1_000, descending=True)
@@ -111,11 +115,28 @@ async def _branch(session: Session, conversation: Conversation) -> Branch:
     return Branch(chat=await _chat(session, conversation), parent=parent, is_subagent=conversation.owner is not None)
 
 
-def _rank(chat: Chat) -> tuple[bool, bool, int]:
-    return (not chat.unfinished, chat.is_empty, -chat.last_seq)
+def _rank(chat: Chat) -> tuple[bool, bool, bool, int]:
+    return (bool(chat.damage), not chat.unfinished, chat.is_empty, -chat.last_seq)
 
 
 async def _chat(session: Session, conversation: Conversation) -> Chat:
+    try:
+        return await _sound_chat(session, conversation)
+    except StoreCorrupt as error:
+        return Chat(
+            conversation_id=conversation.id,
+            title="(damaged)",
+            first_text="",
+            last_at_ms=conversation.created_at_ms,
+            last_seq=0,
+            unfinished=False,
+            is_empty=False,
+            model=None,
+            damage=error.message,
+        )
+
+
+async def _sound_chat(session: Session, conversation: Conversation) -> Chat:
     storage = session.storage
     agent = from_json(await session.snapshot(AGENT, conversation.id) or {}, Agent)
     newest = (await storage.entries(conversation.id, limit=1, descending=True)).items

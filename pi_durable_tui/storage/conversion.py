@@ -55,7 +55,7 @@ async def convert(source: Path, source_kind: StoreKind, target: Path, target_kin
         try:
             whole = await _read(source_kind, source, clock)
             if doors.size_bytes(target) is None:
-                await _write(whole, target_kind, target, clock, doors)
+                await write_store(whole, target, target_kind, clock=clock, files=doors)
             elif difference := first_difference(whole, await _read(target_kind, target, clock)):
                 raise Refused(
                     f"The session is there twice, as {source} and as {target}, and the two differ in {difference}. Nothing was changed.",
@@ -72,10 +72,16 @@ async def copy_store(source: Path, target: Path, kind: StoreKind, *, clock: Cloc
     Raises:
         NotFound, SchemaTooNew, StoreCorrupt, EnvironmentFailure, OSError: No copy was made.
     """
-    await _write(await _read(kind, source, clock), kind, target, clock, RealFiles())
+    await write_store(await _read(kind, source, clock), target, kind, clock=clock)
 
 
-async def _write(whole: Dump, kind: StoreKind, target: Path, clock: Clock, files: FileOps) -> None:
+async def write_store(whole: Dump, target: Path, kind: StoreKind, *, clock: Clock, files: FileOps | None = None) -> None:
+    """A store that holds the dump stands at `target`, where none was: made beside, read back and compared, then given its name.
+
+    Raises:
+        EnvironmentFailure, OSError: There is none.
+    """
+    files = files or RealFiles()
     beside = target.with_name(target.name + ".new")
     _discard(beside, files)
     try:

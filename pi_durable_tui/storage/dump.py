@@ -65,6 +65,14 @@ class Convertible(Storage, Protocol):
         """
         ...
 
+    async def verify(self) -> None:
+        """All of it was read and is sound.
+
+        Raises:
+            StoreCorrupt: The first damage found. Nothing was changed.
+        """
+        ...
+
 
 def dump_of(contents: Contents) -> Dump:
     """The dump of contents in memory."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, TypeGuard
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pi_durable_tui.records.entry import COMMAND, COMPACTION, NOTICE, RESET, THOUGHTS_REFUSED, USER, StoredEntry
+from pi_durable_tui.records.entry import COMMAND, COMPACTION, LOST, NOTICE, REPAIRED, RESET, THOUGHTS_REFUSED, USER, StoredEntry
 from pi_durable_tui.records.messages import ATTACHED, AssistantMessage, Content, Image, Problem, Text, Thinking, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.foreign.colors import Colored, Span, colored
 from pi_durable_tui.tui.foreign.images import image_words
@@ -151,6 +151,8 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
     match entry.message:
         case _ if entry.kind == COMMAND:
             return (command_row(key, entry.data or {}),)
+        case _ if entry.kind == LOST:
+            return (MarkRow(key=key, tone="warn", text=safe_line(_string((entry.data or {}).get("message")))),)
         case UserMessage(content=content) if entry.kind == NOTICE:
             return (notice_row(key, content_text(content), entry.data or {}),)
         case UserMessage(content=content) if entry.kind == COMPACTION:
@@ -164,6 +166,8 @@ def entry_rows(stored: StoredEntry) -> tuple[Row, ...]:
             return (result_row(key, message, entry.data or {}),)
         case _ if entry.kind == RESET:
             return (MarkRow(key=key, tone="info", text="The model starts afresh here", is_seam=True),)
+        case _ if entry.kind == REPAIRED:
+            return (MarkRow(key=key, tone="warn", text=f"Repaired at opening: {safe_line(_string((entry.data or {}).get('message')))}"),)
         case _ if entry.kind == THOUGHTS_REFUSED:
             why = safe_line(_string((entry.data or {}).get("message")))
             return (MarkRow(key=key, tone="warn", text=f"The provider refused earlier thinking: asked again without it ({why})"),)

@@ -15,7 +15,7 @@ from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.check.findings import Finding
 from pi_durable_tui.cli.compose import open_session
 from pi_durable_tui.cli.setup import Setup
-from pi_durable_tui.errors import NotFound, PidurableError
+from pi_durable_tui.errors import NotFound, PidurableError, StoreCorrupt
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.task import Task
 from pi_durable_tui.storage.jsonl import JsonlStorage
@@ -69,6 +69,8 @@ async def _session(setup: Setup, number: int) -> list[Finding]:
         storage = await open_session(setup, number, read_only=True)
     except NotFound:
         return [Finding(name=name, state="good", text="never written")]
+    except StoreCorrupt as error:
+        return [_damaged(name, number, error)]
     except PidurableError as error:
         return [Finding(name=name, state="bad", text=error.message, next_step=error.hint)]
     try:
@@ -76,6 +78,8 @@ async def _session(setup: Setup, number: int) -> list[Finding]:
             await storage.verify()
         counters = await storage.metadata()
         live = (await storage.tasks(statuses=LIVE_STATUSES, limit=1_000)).items
+    except StoreCorrupt as error:
+        return [_damaged(name, number, error)]
     except PidurableError as error:
         return [Finding(name=name, state="bad", text=error.message, next_step=error.hint)]
     finally:
@@ -95,6 +99,11 @@ async def _session(setup: Setup, number: int) -> list[Finding]:
         for found in alive
     ]
     return [Finding(name=name, state="good", text=state, next_step=step), *left]
+
+
+def _damaged(name: str, number: int, error: StoreCorrupt) -> Finding:
+    step = f"pidurable sessions salvage {number}: writes what can still be read into a new session, and says what is lost."
+    return Finding(name=name, state="bad", text=error.message, next_step=step)
 
 
 def facts_of(task: Task) -> ProcessFacts | None:

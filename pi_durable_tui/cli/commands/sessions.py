@@ -139,3 +139,21 @@ def record(
 
     del debug
     return record_chat(first if second is not None else None, second or first, extent=files.value, cwd=cwd)
+
+
+@app.command(epilog="Example:  pidurable sessions salvage 2")
+def salvage(
+    which: Annotated[
+        str | None, typer.Argument(metavar="[ID|FILE]", help="A session, one of its chats, or a store elsewhere; without: the damaged one.")
+    ] = None,
+    cwd: Cwd = None,
+    debug: Debug = False,
+) -> int:
+    """Write what can still be read of a damaged session into a new one.
+
+    The damaged one is only read. What is lost is listed, and told in its chats.
+    """
+    from pi_durable_tui.cli.sessions.salvage import salvage as salvage_session
+
+    del debug
+    return salvage_session(which, cwd=cwd)

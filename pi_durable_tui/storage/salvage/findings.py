@@ -13,7 +13,8 @@ from pi_durable_tui.storage.dump import StoredRevision, StoredText
 from pi_durable_tui.storage.port import Metadata
 from pi_durable_tui.storage.revision import BaseRevision, Revision
 
-LostKind: TypeAlias = RecordKind | Literal["revision"]
+LostKind: TypeAlias = RecordKind | Literal["revision", "record"]
+"""record: of one that cannot be told; only its id is known."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -21,8 +21,9 @@ from pi_durable_tui.storage.jsonl.lines import MAIN, AnyLine, ClosedLine, Commit
 from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata
 from pi_durable_tui.storage.salvage.findings import Found, Lost, connected
 
-_ROW = re.compile(rb'"type":"row","table":"(?P<kind>[a-z]+)","id":(?P<id>[0-9]{1,18})')
+_ROW = re.compile(rb'"type":"row","table":"(?P<kind>[a-z]+)","id":(?P<id>[0-9]{1,18}),"record":\{"id":(?P<again>[0-9]{1,18})')
 _WHERE = re.compile(rb'"conversationId":(?P<id>[0-9]{1,18})')
+_HEAD = re.compile(rb'\{"sum":".{32}","bytes":(?P<bytes>[0-9]{1,9}),"seq":[0-9]+,"prev":".{32}","data":', re.DOTALL)
 _NO_RECORD = re.compile(rb'"type":"(?:commit|closed|store)"')
 
 
@@ -60,12 +61,13 @@ class _Reading:
                 self._take_task(int(number), name, newest.get(name))
             else:
                 revisions += self._take_document(int(number), name, newest.get(name))
+        self._doubt_ids()
         records = tuple(sorted(self._texts.values(), key=lambda one: (KINDS.index(one.kind), one.id)))
         return Found(
-            counters=self._after(records),
+            counters=self._counters,
             records=records,
             revisions=tuple(sorted(revisions, key=lambda one: (one.document_id, one.seq))),
-            lost=tuple(sorted(self._lost.values(), key=lambda one: (one.kind, one.id))),
+            lost=tuple(sorted((*self._lost.values(), *self._unnamed(records)), key=lambda one: (one.kind, one.id))),
             places=tuple(self._places),
             is_unsure=self._is_unsure,
         )
@@ -108,10 +110,20 @@ class _Reading:
         """Find out what a damaged piece of the file was, as far as it still says so."""
         row, where = _ROW.search(piece), _WHERE.search(piece)
         kind = row["kind"].decode() if row is not None else ""
+        is_named = row is not None and row["id"] == row["again"] and int(row["id"]) < self._counters.next_id
         if row is not None and kind in KINDS:
             self._lose(Lost(kind, int(row["id"]), int(where["id"]) if where is not None else None))
-        elif not _NO_RECORD.search(piece):
-            self._is_unsure = True
+        head = _HEAD.match(piece)
+        is_one_line = head is not None and len(piece) == head.end() + int(head["bytes"]) + 1
+        self._is_unsure |= not is_one_line or not ((kind in KINDS and is_named) or _NO_RECORD.search(piece))
+
+    def _doubt_ids(self) -> None:
+        """A damaged line that names a record which is there, and which is written once, has a damaged name."""
+        used = {record_id: kind for kind, record_id in self._texts}
+        for (kind, record_id), item in list(self._lost.items()):
+            if record_id in used and kind != "revision" and (used[record_id] != kind or kind in {"conversation", "entry"}):
+                del self._lost[item.kind, record_id]
+                self._is_unsure = True
 
     def _lose(self, item: Lost) -> None:
         """The record is gone, or what is there of it is older; unless it was never acknowledged."""
@@ -165,6 +177,12 @@ class _Reading:
         digest, seq = newest
         return not any(said.line.sum == digest or said.line.seq > seq for said in lines)
 
+    def _unnamed(self, records: Iterable[StoredText]) -> Iterator[Lost]:
+        """Ids are given one after the other: those that nothing speaks of are of records that left no trace."""
+        if self._is_unsure:
+            known = {record.id for record in records} | {item.id for item in self._lost.values()}
+            yield from (Lost("record", each) for each in range(1, self._counters.next_id) if each not in known)
+
     # ------------------------------------------------------------------------------------------------------------- lines
 
     def _committed(self, name: str) -> list[_Said]:
@@ -184,13 +202,6 @@ class _Reading:
         if place not in self._places:
             self._places.append(place)
 
-    def _after(self, records: Iterable[StoredText]) -> Metadata:
-        counters = self._counters
-        next_id = max((record.id + 1 for record in records), default=1)
-        return Metadata(
-            next_id=max(counters.next_id, next_id), next_seq=counters.next_seq, schema_version=counters.schema_version, last_at_ms=counters.last_at_ms
-        )
-
 
 def _sound(data: bytes) -> Iterator[_Said]:
     for line in valid_lines(data, 0):
@@ -206,9 +217,11 @@ def _counters(said: Mapping[str, list[_Said]]) -> Metadata:
     ended = [each.line.seq for each in lines if isinstance(each.what, CommitLine | ClosedLine)]
     begun = [each.line.seq - 1 for each in lines]
     markers = [each.what for each in said.get(MAIN, []) if isinstance(each.what, CommitLine)]
+    next_seq = max((*ended, *begun), default=0) + 1
+    used = [each.what.id for each in lines if isinstance(each.what, RowLine | RevisionLine) and each.line.seq < next_seq]
     return Metadata(
-        next_id=max((marker.next_id for marker in markers), default=1),
-        next_seq=max((*ended, *begun), default=0) + 1,
+        next_id=max((*(marker.next_id for marker in markers), *(each + 1 for each in used)), default=1),
+        next_seq=next_seq,
         schema_version=SCHEMA_VERSION,
         last_at_ms=markers[-1].at_ms if markers else None,
     )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from pi_durable_tui.storage.admission import RecordKind
 from pi_durable_tui.storage.salvage.cells import Cell
-from pi_durable_tui.storage.salvage.findings import LostKind
 from pi_durable_tui.storage.sqlite.row import SHAPES, Column, row_hash
 
 TableName: TypeAlias = Literal["durable_metadata", "conversations", "entries", "tasks", "submissions", "documents", "document_revisions"]
@@ -32,7 +32,7 @@ HASHED: dict[TableName, tuple[str, ...]] = {
 }
 """In the order in which they are covered by the checksum."""
 
-LOST_KINDS: dict[TableName, LostKind] = {
+LOST_KINDS: dict[TableName, RecordKind | Literal["revision"]] = {
     **{shape.table: kind for kind, shape in SHAPES.items()},  # type: ignore[dict-item]
     "document_revisions": "revision",
 }

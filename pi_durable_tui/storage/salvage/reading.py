@@ -1,0 +1,42 @@
+"""Reads the bytes of a damaged store, and nothing else: no lock, no SQLite, no repair; not a byte of it changes (rule ST-15).
+
+REMINDER: the store must not be open in this process: closing the file here would drop SQLite's locks on it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pi_durable_tui.errors import EnvironmentFailure, NotFound
+from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX
+from pi_durable_tui.storage.jsonl.recovery import is_sidecar
+from pi_durable_tui.storage.kind import StoreKind
+from pi_durable_tui.storage.salvage.findings import Found
+from pi_durable_tui.storage.salvage.jsonl import read_jsonl
+from pi_durable_tui.storage.salvage.sqlite import read_sqlite
+
+
+def read_damaged(path: Path, kind: StoreKind, files: FileOps) -> Found:
+    """What the store still says.
+
+    Raises:
+        NotFound: There is nothing.
+        EnvironmentFailure: The system does not let it be read.
+    """
+    try:
+        match kind:
+            case "sqlite":
+                return read_sqlite(files.read(path), *(_beside(path, suffix, files) for suffix in ("-wal", "-journal")))
+            case "jsonl":
+                names = [name.removesuffix(SUFFIX) for name in files.names(path) if name.endswith(SUFFIX)]
+                return read_jsonl({name: files.read(path / (name + SUFFIX)) for name in names if name == MAIN or is_sidecar(name)})
+    except FileNotFoundError as error:
+        raise NotFound("session", where=str(path)) from error
+    except OSError as error:
+        raise EnvironmentFailure(f"The session {path} cannot be read: {error.strerror or error}. Nothing was changed.") from error
+
+
+def _beside(path: Path, suffix: str, files: FileOps) -> bytes:
+    beside = path.with_name(path.name + suffix)
+    return files.read(beside) if files.size_bytes(beside) else b""
