@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 from pi_durable_tui.harness.tasks.ownership import owner_task
 from pi_durable_tui.harness.tasks.rules import World, reason
+from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Sleeping, Task, TaskStatus, Waiting
+
+_NAMES = {BACKGROUND: ("title",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +34,7 @@ class TaskNode:
     """A live task in the graph of work.
 
     Attributes:
-        name: What its input calls it: the tool, the subagent, why it summarizes; "" when it has no name.
+        name: What its input calls it: the tool, what a call in the background does, the subagent, why it summarizes; "" when it has no name.
         owner: The task it works for, in its own conversation or the one that owns its conversation; None at the top.
         phase: Of its checkpoint; None once it is completing.
         waits_for: Ids of the live tasks it waits for.
@@ -72,7 +75,7 @@ def _node(task: Task, world: World) -> TaskNode:
     return TaskNode(
         task_id=task.id,
         kind=task.kind,
-        name=next((str(task.input[key]) for key in ("name", "reason") if key in task.input), ""),
+        name=next((str(task.input[key]) for key in _NAMES.get(task.kind, ("name", "reason")) if key in task.input), ""),
         conversation_id=task.conversation_id,
         owner=owner_task(task, world.conversation_owners),
         status=task.status,

@@ -78,6 +78,8 @@ def _label(node: TaskNode) -> str:
             return f"summary ({name})"
         case "pi.subagent":
             return f"subagent {name}"
+        case "pi.background":
+            return safe_line(node.name, max_cells=60)
         case _:
             return safe_line(f"{node.kind} {node.name}".strip(), max_cells=60)
 

@@ -137,7 +137,7 @@ class ChatScreen(Screen[None]):
         if self.transcript.is_following and self._projection.older_rows:  # the view has let entries go that nobody looks at
             self.transcript.show_rows(self._projection.drop_older(), now_ms=now_ms)
         self._queue.show_rows(queued_rows(view))
-        self._subagents.show_cards(cards(sight.subagents, now_ms))
+        self._subagents.show_cards(cards(sight, now_ms))
         self.banner.show(self.look_words)
         if self.prompt.display == self.is_look:
             self.prompt.display = not self.is_look
@@ -336,7 +336,7 @@ class ChatScreen(Screen[None]):
         now_ms = self._clock.now_ms()
         self.transcript.tick(now_ms)
         if self.sight is not None:
-            self._subagents.show_cards(cards(self.sight.subagents, now_ms))
+            self._subagents.show_cards(cards(self.sight, now_ms))
         self._show_status()
 
 

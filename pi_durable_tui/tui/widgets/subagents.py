@@ -1,9 +1,12 @@
-"""The cards of the subagents at work, right below the calls that started them (rule TU-7). Drawn from committed views alone."""
+"""The cards of the subagents and background commands at work, right below the calls that started them (rules TU-7, TO-10).
+
+Drawn from committed views alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text as Styled
@@ -13,11 +16,12 @@ from textual.widget import Widget
 
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage
 from pi_durable_tui.tui import status
-from pi_durable_tui.tui.safe_text import safe_line
+from pi_durable_tui.tui.safe_text import safe_line, safe_text
 
 if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import ToolSlot
     from pi_durable_tui.harness.view import ConversationView
-    from pi_durable_tui.tui.following import Subagent
+    from pi_durable_tui.tui.following import Sight, Subagent
     from pi_durable_tui.tui.palette import Palette
 
 _SHOWN = 4
@@ -26,18 +30,32 @@ _TAIL_CHARS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """One subagent in two lines of safe text. `said` is the last line of what it says, "" before its first word."""
+    """One subagent or command in two lines of safe text.
 
-    conversation_id: int
+    Attributes:
+        conversation_id: Of the subagent; None: it is a command.
+        said: The last line of what it says, "" before its first word.
+    """
+
+    conversation_id: int | None
     name: str
     facts: tuple[str, ...]
     said: str
     is_asking: bool
 
 
-def cards(subagents: Sequence[Subagent], now_ms: int) -> tuple[Card, ...]:
-    """A card for each. PURE."""
-    return tuple(_card(subagent, now_ms) for subagent in subagents)
+def cards(sight: Sight, now_ms: int) -> tuple[Card, ...]:
+    """A card for each subagent, then one for each call that goes on in the background. PURE."""
+    return (*(_card(subagent, now_ms) for subagent in sight.subagents), *(_call_card(slot) for slot in sight.view.live.background))
+
+
+def _call_card(slot: ToolSlot) -> Card:
+    """Nothing in it moves with the time: an idle chat with a server in the background shall stay idle."""
+    since = datetime.fromtimestamp(slot.started_at_ms / 1000, tz=UTC).astimezone(None).strftime("%H:%M")
+    said = safe_text(slot.output[-_TAIL_CHARS:]).rstrip().rpartition("\n")[2].strip()
+    return Card(
+        conversation_id=None, name=safe_line(slot.title, max_cells=60), facts=(f"in the background since {since}",), said=safe_line(said), is_asking=False
+    )
 
 
 def _card(subagent: Subagent, now_ms: int) -> Card:
@@ -107,7 +125,8 @@ class Subagents(Widget, can_focus=False):
         for card in self._cards[-_SHOWN:]:
             line -= 2 if card.said else 1
             if line < 0:
-                self.post_message(self.Opened(card.conversation_id))
+                if card.conversation_id is not None:
+                    self.post_message(self.Opened(card.conversation_id))
                 return
 
     def render(self) -> Styled:
@@ -121,7 +140,7 @@ class Subagents(Widget, can_focus=False):
             text.append("◆ ", palette.style(color, bold=True))
             text.append(card.name, palette.style(palette.text, bold=True))
             text.append(f"  {' · '.join(card.facts)}", palette.style(palette.muted))
-            text.append(f"   {self.key} looks into it" if index == 0 and self.key else "", palette.style(palette.muted, italic=True))
+            text.append(self._hint(shown, index), palette.style(palette.muted, italic=True))
             if card.said:
                 text.append("\n│ ", palette.style(palette.faint))
                 text.append(card.said, palette.style(palette.text))
@@ -129,3 +148,10 @@ class Subagents(Widget, can_focus=False):
         if hidden > 0:
             text.append(f"\n  … and {hidden} older", palette.style(palette.muted))
         return text
+
+    def _hint(self, shown: tuple[Card, ...], index: int) -> str:
+        """What a person can do about a card, behind the first of its kind."""
+        is_command = shown[index].conversation_id is None
+        if any((card.conversation_id is None) == is_command for card in shown[:index]):
+            return ""
+        return "   /tasks stops it" if is_command else f"   {self.key} looks into it" if self.key else ""
