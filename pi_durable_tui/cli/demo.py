@@ -169,7 +169,7 @@ async def _play_headless(setup: Setup, wish: Wish, story: folder.Story, stage: f
             await opened.harness.resume()
         await act(opened, PlainHands(opened.conversation, opened.harness, forked), story, stage, setup.clock)
     finally:
-        await opened.harness.close()
+        await opened.close()
         await asyncio.gather(*telling)  # the close ended them, after they had got everything
 
 

@@ -160,7 +160,7 @@ class Connection:
                 ready.exception()
 
     async def _begin(self, link: Link, answering: asyncio.Future[None]) -> None:
-        await answering
+        await asyncio.shield(answering)  # whether it has answered is looked at after this was given up
         await self._ask(link)
 
     async def _ask(self, link: Link) -> None:
@@ -207,8 +207,10 @@ class Connection:
         self._log(data)
 
     async def _reason(self, link: Link, said: str) -> str:
-        """Why a link is lost: what it says itself once it has ended, and the last line that its program wrote."""
-        if self._task is not None and self._task is not asyncio.current_task() and not link.is_live:
+        """Why there was no answer; of a link that has ended also what its program wrote last."""
+        if link.is_live:
+            return said
+        if self._task is not None and self._task is not asyncio.current_task():
             await asyncio.wait({self._task}, timeout=CLOSE_LIMIT_S)
         lines = [line.strip() for line in self._errors.splitlines() if line.strip()]
         told = f" It last wrote: {clean_text(lines[-1])[:300]!r}." if lines else ""

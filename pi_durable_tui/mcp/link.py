@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pi_durable_tui import __version__
-from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.errors import BadRequest, EnvironmentFailure
 from pi_durable_tui.mcp.offer import DESCRIPTION_CHARS, INSTRUCTIONS_CHARS, MOST_TOOLS, Offer, OfferedTool
 from pi_durable_tui.mcp.ports import Process
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
@@ -214,23 +215,21 @@ class Link:
     async def _read(self, process: Process, heard: Streams) -> None:
         import anyio  # noqa: PLC0415 - loaded by now
         from mcp.shared.message import SessionMessage
-        from mcp.types import jsonrpc_message_adapter
 
-        rest = b""
+        rest = bytearray()
         with contextlib.suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-            while data := await process.read():
-                *lines, rest = (rest + data).split(b"\n")
+            while len(rest) <= LINE_BYTES and (data := await process.read()):
+                rest += data
+                *lines, tail = bytes(rest).split(b"\n") if b"\n" in data else (rest,)
+                rest = bytearray(tail)
                 for line in lines:
-                    try:
-                        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                    except ValueError:  # programs greet, warn and log there, although they should not
+                    message = _message(line)
+                    if message is None:  # programs greet, warn and log there, although they should not
                         self._remark(line + b"\n")
-                        continue
-                    await heard.send(SessionMessage(message))
-                if len(rest) > LINE_BYTES:
-                    self.problem = f"It sent a line of more than {LINE_BYTES:,} bytes and was ended."
-                    break
-        self.problem = self.problem or "Its program has ended."
+                    else:
+                        await heard.send(SessionMessage(message))
+        told = f"It sent a line of more than {LINE_BYTES:,} bytes and was ended." if len(rest) > LINE_BYTES else "Its program has ended."
+        self.problem = self.problem or told
         heard.close()
         self._over.set()
 
@@ -266,12 +265,26 @@ class Link:
         return clean_text(" ".join(str(error).split())[:500] or type(error).__name__) + status
 
 
+def _message(line: bytes) -> Any:  # noqa: ANN401 - the library's union
+    """The message in a line; None when there is none. Text that is no proper Unicode is made so: an answer must not be lost for one letter."""
+    from mcp.types import jsonrpc_message_adapter
+
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        pass
+    try:
+        return jsonrpc_message_adapter.validate_python(strict(json.loads(line.decode(errors="replace"))), by_name=False)
+    except (ValueError, RecursionError, BadRequest):
+        return None
+
+
 def _offered(tool: Tool) -> OfferedTool | None:
     """A tool as it is remembered; None when its schema is no JSON that can be stored."""
     hints = tool.annotations
     try:
         schema = strict(tool.input_schema)
-    except (RecursionError, ValueError):
+    except (RecursionError, BadRequest):
         return None
     return OfferedTool(
         name=tool.name,

@@ -13,8 +13,8 @@ from pi_durable_tui.cli import providers, settings
 from pi_durable_tui.errors import ConfigError
 from pi_durable_tui.harness.settings import Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
-from pi_durable_tui.models.catalog import PROVIDERS, table_entry
 from pi_durable_tui.mcp.config import McpServer
+from pi_durable_tui.models.catalog import PROVIDERS, table_entry
 from pi_durable_tui.models.overrides import ModelOverride
 
 
