@@ -44,6 +44,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "approve": (ApprovalMode, '"ask", "edits", "all" or "plan"'),
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
     "theme": (Theme, '"dark", "light", "ansi" or "system"'),
+    "mouse": (bool, "true or false"),
     "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
     "max_turns": (Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1"),
     "max_cost_usd": (Annotated[float, msgspec.Meta(ge=0)], "an amount in US dollars, from 0"),
@@ -80,6 +81,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     """What the file says; None: it does not say.
 
     Attributes:
+        mouse: Whether the app takes the mouse; if not, the terminal keeps it for selecting in its own way.
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
         models: What the person says of single models, see `models/overrides.py`.
@@ -91,6 +93,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     approve: ApprovalMode | None = None
     thinking: ThinkingLevel | None = None
     theme: Theme | None = None
+    mouse: bool = True
     on_continue: Literal["go", "ask"] = "go"
     max_turns: int | None = None
     max_cost_usd: float | None = None

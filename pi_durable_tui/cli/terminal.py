@@ -109,7 +109,7 @@ def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard |
         app.on_terminal = guard.say
     undo = leave_on_signals(app.leave_on_signal)
     try:
-        app.run()
+        app.run(mouse=setup.settings.mouse)
     finally:
         undo()
         worker.finish(starting.close())

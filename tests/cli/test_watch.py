@@ -38,14 +38,16 @@ def files(desk: Desk) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.rule("OB-6")
-def test_a_pipe_gets_what_is_committed_and_ends_when_the_owner_is_killed(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
+@pytest.mark.rule("OB-6", "OB-3")
+def test_pipes_get_what_is_committed_as_text_or_events_and_end_when_the_owner_is_killed(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
     before = files(desk)
-    watching = desk.start("watch")
+    watching, events = desk.start("watch"), desk.start("watch", "--json")
     assert watching.stdout is not None
+    assert events.stdout is not None
     told = b""
     while LAST_WORDS.encode() not in told:
         told += watching.stdout.read1()
+    first = json.loads(events.stdout.readline())
     assert files(desk) == before
     owner.kill()
     owner.wait()
@@ -53,68 +55,41 @@ def test_a_pipe_gets_what_is_committed_and_ends_when_the_owner_is_killed(desk: D
     assert (result.code, result.stdout) == (0, "")
     assert told.decode().startswith("\n> What does fsync really promise, and what do people forget?\n\nThree things stand")
     assert re.fullmatch(rf"pidurable: watching 1\.\d+ \(What does fsync.*…\), read-only; pid {owner.pid} on .* runs it\.\n", result.stderr)
-    assert files(desk) == before
-
-
-@pytest.mark.slow
-@pytest.mark.rule("OB-6", "OB-3")
-def test_as_json_it_tells_a_snapshot_and_then_events(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
-    watching = desk.start("watch", "--json")
-    assert watching.stdout is not None
-    first = json.loads(watching.stdout.readline())
-    owner.kill()
-    owner.wait()
-    result = ended(watching)
-    assert (result.code, first["type"], first["agent"]["model"]) == (0, "snapshot", "playback/03-kill-mid-stream")
+    assert (ended(events).code, first["type"], first["agent"]["model"]) == (0, "snapshot", "playback/03-kill-mid-stream")
     assert LAST_WORDS in first["live"]["generation"]["message"]["content"][0]["text"]
-
-
-@pytest.fixture
-def screen(desk: Desk, owner: subprocess.Popen[bytes]) -> Iterator[Terminal]:
-    """The app that watches it, with what is committed on the screen."""
-    assert owner.poll() is None
-    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "watch"]
-    with closing(Terminal(command, cwd=desk.work, environ=desk.environ())) as terminal:
-        terminal.wait_for(LAST_WORDS, f"pid {owner.pid} on", "runs it · q leaves")
-        yield terminal
-
-
-@pytest.mark.slow
-@pytest.mark.rule("OB-6", "CL-7")
-def test_in_a_terminal_it_is_the_app_writes_nothing_and_is_taken_over_once_the_owner_is_gone(
-    desk: Desk, owner: subprocess.Popen[bytes], screen: Terminal
-) -> None:
-    before = files(desk)
-    screen.press("t")
-    screen.wait_for(f"pid {owner.pid} on", "runs it still, and a session has one writer")
-    screen.press("\x14", "\x0f", "\x06")  # the tasks, unfold, search
-    screen.wait_for("answer", "request", "⌕")
-    screen._write(b"quit")
-    screen.wait_for("⌕ quit", "not found")
-    screen.press("escape")
-    screen.wait_gone("⌕")
-    screen.press("\x14")
     assert files(desk) == before
-    owner.kill()
-    owner.wait()
-    screen.wait_for("no program runs it · t takes over, q leaves")
-    assert files(desk) == before
-    screen.press("t")
-    screen.wait_for("What nobody gets from it", "Ask for work")  # the second request of the recorded session, in the chat itself
+
+
+def watching_screen(desk: Desk, owner: subprocess.Popen[bytes]) -> Terminal:
+    """The app that watches, with what is committed on the screen."""
+    terminal = Terminal([sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "watch"], cwd=desk.work, environ=desk.environ())
+    terminal.wait_for(LAST_WORDS, f"pid {owner.pid} on", "runs it · q leaves")
+    return terminal
 
 
 @pytest.mark.slow
 @pytest.mark.rule("OB-6", "CL-7", "CASE-E5")
-@pytest.mark.parametrize("way", ["q", "SIGTERM", "SIGKILL"])
-def test_leaving_gives_the_terminal_back_as_it_was_and_the_owner_works_on(owner: subprocess.Popen[bytes], screen: Terminal, way: str) -> None:
-    if way == "q":
-        screen.press("q")
-    else:
-        screen.signal(signal.Signals[way])
-    assert screen.wait_end() == {"q": 0, "SIGTERM": 143, "SIGKILL": -9}[way]
-    screen.wait_until(lambda: not screen.is_alternate and modes_left_on(screen.raw) == [], what="the terminal as it was")
-    assert screen.current_mode() == screen.mode
-    assert owner.poll() is None
+def test_in_a_terminal_it_is_the_app_writes_nothing_and_is_taken_over_once_the_owner_is_gone(desk: Desk, owner: subprocess.Popen[bytes]) -> None:
+    before = files(desk)
+    for way, code in (("q", 0), ("SIGTERM", 143), ("SIGKILL", -9)):
+        with closing(watching_screen(desk, owner)) as screen:
+            if way == "q":
+                screen.press("q")
+            else:
+                screen.signal(signal.Signals[way])
+            assert screen.wait_end() == code
+            screen.wait_until(lambda: not screen.is_alternate and modes_left_on(screen.raw) == [], what="the terminal as it was")
+            assert screen.current_mode() == screen.mode
+    with closing(watching_screen(desk, owner)) as screen:
+        screen.press("t")
+        screen.wait_for(f"pid {owner.pid} on", "runs it still, and a session has one writer")
+        assert owner.poll() is None
+        owner.kill()
+        owner.wait()
+        screen.wait_for("no program runs it · t takes over, q leaves")
+        assert files(desk) == before
+        screen.press("t")
+        screen.wait_for("What nobody gets from it", "Ask for work")  # the second request of the recorded session, in the chat itself
 
 
 def test_without_a_chat_it_says_so(desk: Desk) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from tests.support.journey_desk import Journey, journey
 from tests.support.model_server import Step
+from tests.support.screen_forks import ScreenForks, screen_forks
 
 Begin = Callable[..., Journey]
 
@@ -21,3 +23,10 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
             return stack.enter_context(journey(tmp_path, *script))
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def forks() -> Iterator[ScreenForks]:
+    """Apps that start at once."""
+    with screen_forks(dict(os.environ)) as parent:
+        yield parent

@@ -60,16 +60,7 @@ class Terminal:
         self._pending = b""
         self._normal, self._alternate = self._new_screen(), self._new_screen()
         self.is_alternate = False
-        self.process = subprocess.Popen(
-            list(command),
-            cwd=cwd,
-            env={"TERM": "xterm-256color", "COLORTERM": "truecolor", **environ},
-            stdin=self._slave,
-            stdout=self._slave,
-            stderr=self._slave,
-            start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a controlling terminal is what a terminal gives
-        )
+        self.process = self.start(command, cwd=cwd, environ=environ)
 
     # -------------------------------------------------------------------------------------------------------------- verbs
 
@@ -156,6 +147,19 @@ class Terminal:
         return termios.tcgetattr(self._slave)
 
     # -------------------------------------------------------------------------------------------------------------- inside
+
+    def start(self, command: Sequence[str], *, cwd: Path, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
+        """Start the program on the terminal, which is its controlling one."""
+        return subprocess.Popen(
+            list(command),
+            cwd=cwd,
+            env={"TERM": "xterm-256color", "COLORTERM": "truecolor", **environ},
+            stdin=self._slave,
+            stdout=self._slave,
+            stderr=self._slave,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - a controlling terminal is what a terminal gives
+        )
 
     def close(self) -> None:
         """End everything."""

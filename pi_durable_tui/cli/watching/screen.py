@@ -48,7 +48,7 @@ def run_watch_app(setup: Setup, chat_id: str | None) -> tuple[int, Found | None]
         app.on_terminal = guard.say
         undo = leave_on_signals(app.leave_on_signal)
         try:
-            app.run()
+            app.run(mouse=setup.settings.mouse)
         finally:
             undo()
             worker.finish(reader.close())
