@@ -27,6 +27,7 @@ from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
+from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Text
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.following import Following, Sight
@@ -73,6 +74,9 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
             answer = await _while(followers, _answer(opened, prompt))
         finally:
             await _remark_on_price(opened, wish)
+            for node in opened.harness.task_graph():
+                if node.kind == BACKGROUND:
+                    note(f"it went on in the background, and ends with this run: {safe_text(node.name)}")
     finally:
         await opened.close()
         await asyncio.gather(*followers)  # the close ended them, after they had got everything

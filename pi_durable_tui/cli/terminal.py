@@ -229,12 +229,14 @@ async def _warm_up(models: ModelGateway) -> None:
 def _say_goodbye(app: PidurableApp) -> None:
     """The end of the transcript and the way back, in the normal screen (rule CL-8). A terminal that is gone is no error."""
     from pi_durable_tui.tui.last_lines import last_lines  # noqa: PLC0415 - with the app
+    from pi_durable_tui.tui.safe_text import safe_line  # noqa: PLC0415 - the same
 
     width = max(8, shutil.get_terminal_size().columns)
     lines = last_lines(app.view, LAST_LINES, width=width) if app.view is not None and app.view.entries else ()
     try:
         if lines:
-            sys.stdout.write("".join(f"{line}\n" for line in lines) + "\nResume with: pidurable --continue\n")
+            ended = "".join(f"\nEnded with the program: {safe_line(slot.title)}" for slot in (app.view.live.background if app.view is not None else ()))
+            sys.stdout.write("".join(f"{line}\n" for line in lines) + f"{ended}\nResume with: pidurable --continue\n")
         sys.stdout.flush()
     except OSError:
         forget_stdout()

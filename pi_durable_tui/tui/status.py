@@ -66,6 +66,12 @@ def age_text(since_ms: int, now_ms: int) -> str:
     return duration_text(max(0, now_ms - since_ms) // 1000 * 1000).replace(".0s", "s")
 
 
+def ends_with_us(view: ConversationView | None) -> str:
+    """What a person is told who is about to leave: what goes on in the background ends with the program; "" when nothing does. PURE."""
+    number = len(view.live.background) if view is not None else 0
+    return f" and ends {number} background command{'s' if number > 1 else ''}" if number else ""
+
+
 def work_words(view: ConversationView) -> str:
     """What the run of a conversation is doing."""
     generation, tools = view.live.generation, view.live.tools

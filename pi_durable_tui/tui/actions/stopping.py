@@ -12,6 +12,7 @@ from pi_durable_tui.tui.actions.escape import Stop, StopCompaction, StopRun, Sto
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import HarnessPort
 from pi_durable_tui.tui.rows import content_text, typed
+from pi_durable_tui.tui.status import ends_with_us
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -66,7 +67,7 @@ class Stopping:
         elif is_second:
             app.deeds.commands["quit"]("")
         else:
-            app.tell("info", f"{app.keymap.shown('clear_or_quit')} again leaves; pidurable --continue comes back.")
+            app.tell("info", f"{app.keymap.shown('clear_or_quit')} again leaves{ends_with_us(app.view)}; pidurable --continue comes back.")
 
     def _stop(self, stop: Stop) -> None:
         bridge = self._app.bridge
