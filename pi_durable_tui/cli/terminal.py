@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 import shutil
 import sys
 import threading
@@ -36,6 +37,7 @@ T = TypeVar("T")
 LAST_LINES = 12
 CLOSE_WITHIN_S = 15.0
 SWITCH_S = 0.001  # how long a thread keeps the interpreter while another one waits: a key passes three threads on its way
+FRAMES_PER_S = "120"  # the library paints on a beat: a key that comes right after a frame waits for up to two of them
 COLORS = "COLORFGBG"
 KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
@@ -81,6 +83,7 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
         PidurableError: What ended the app; the terminal is as before.
     """
     gc.disable()  # until all is loaded: there is nothing to collect, only much to look through
+    os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
     with contextlib.ExitStack() as stack:
         # A demo's player is killed and followed by the next one, which takes the terminal as it is.
         guard = stack.enter_context(TerminalGuard(KILLED)) if script is None else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pi_durable_tui.harness.live import Draft
 from pi_durable_tui.tui.safe_text import SEQUENCE_MARK
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import answer, result, slot, thinking, user, view
@@ -25,6 +26,19 @@ async def test_ten_thousand_entries_draw_only_what_is_visible_and_around_it() ->
         assert rig.chat.transcript.drawn_rows < 120
         await rig.show(view(*entries, user(10_001, "message 10001")))
         assert rig.chat.transcript.drawn_rows < 130
+
+
+@pytest.mark.rule("CASE-E2")
+async def test_a_commit_of_a_draft_draws_no_line_of_the_transcript() -> None:
+    entries = [user(number, f"message {number}") for number in range(1, 60)]
+    async with running(view(*entries)) as rig:
+        drawn: list[int] = []
+        transcript, draw = rig.chat.transcript, rig.chat.transcript.render_line
+        transcript.render_line = lambda y: (drawn.append(y), draw(y))[1]
+        await rig.show(view(*entries, draft=Draft(text="half a th", cursor=9)))
+        assert drawn == []
+        await rig.show(view(*entries, user(60, "message 60")))
+        assert drawn
 
 
 @pytest.mark.rule("TU-3")

@@ -85,8 +85,10 @@ class RowView(ScrollView, can_focus=False):
             now_ms: Wall clock, for rows of work that is going on.
         """
         self._now_ms = now_ms
-        anchor = self._anchor()
         shift = change.prepended
+        if not shift and change.changed_from == len(change.rows) == len(self._rows):
+            return  # a commit of something else, such as a draft, draws nothing here: the next key shall not wait for a frame
+        anchor = self._anchor()
         if shift > 0:
             self._insert_front(list(change.rows[:shift]))
         elif shift < 0:
