@@ -11,6 +11,7 @@ from pi_durable_tui.clock import ManualClock, SystemClock
 from pi_durable_tui.errors import NotFound
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.records.messages import ToolResultMessage
 from pi_durable_tui.records.submission import Done
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
@@ -20,7 +21,7 @@ from pi_durable_tui.tools.history.history import FileHistory, Plan
 from pi_durable_tui.tools.history.log import FILES, LOG_CHANGES, FileChange, FileLog, appended, log_of, since, targets
 from pi_durable_tui.tools.history.recorder import FileRecorder
 from tests.support.harness_rig import Rig
-from tests.support.scripted_model import call, say
+from tests.support.scripted_model import call, say, texts
 
 
 @dataclass
@@ -129,6 +130,27 @@ async def test_what_tools_and_commands_changed_is_previewed_taken_back_and_broug
 
     await place.history.restore(chat.id, await place.history.plan_undo(chat.id))
     assert place.files() == after
+    await place.rig.close()
+
+
+@pytest.mark.rule("TU-18", "CASE-C6")
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_the_model_is_told_once_that_files_changed_under_it_and_cannot_write_over_them_unread(place: Place, is_killed: bool):
+    (place.folder / "a.txt").write_text("one\n")
+    chat = await place.start()
+    edit = ("edit", {"path": "a.txt", "edits": [{"old": "one", "new": "two"}]})
+    entry = await place.run(chat, ("read", {"path": "a.txt"}), edit)
+    await place.take_back(chat, entry)
+    if is_killed:
+        chat = await place.restart(chat.id)
+    await place.run(chat, ("write", {"path": "a.txt", "content": "three\n"}), ("read", {"path": "a.txt"}), edit)
+
+    told = f"[The user has set {place.folder}/a.txt back to an earlier state, or forward again. Read a file again before you change it.]"
+    users = [text for role, text in texts(place.rig.model.requests[-1]) if role == "user"]
+    assert [text.count(told) for text in users] == [0, 1]
+    refused, _, done = [entry.message for entry in await place.rig.entries(chat.id) if isinstance(entry.message, ToolResultMessage)][-3:]
+    assert (refused.is_error, done.is_error) == (True, False)
+    assert place.files() == {"a.txt": "two\n"}
     await place.rig.close()
 
 

@@ -107,7 +107,7 @@ async def test_undo_shows_the_difference_changes_files_after_a_key_and_redo_brin
         await made.say("/undo")
         await made.until("Take back 1 file?")
         await made.pilot.press("y")
-        await made.until("1 file changed. The model is not told. /redo brings the changes again.")
+        await made.until("1 file changed. The model is told. /redo brings the changes again.")
         assert (folder / "a.txt").read_text() == "before\n"
         await made.say("/undo")
         await made.until("No file has to be changed for that.")
@@ -115,7 +115,7 @@ async def test_undo_shows_the_difference_changes_files_after_a_key_and_redo_brin
         await made.say("/redo")
         await made.until("Bring 1 file back again?")
         await made.pilot.press("y")
-        await made.until("1 file changed. The model is not told.")
+        await made.until("1 file changed. The model is told.")
         assert (folder / "a.txt").read_text() == "after\n"
 
 

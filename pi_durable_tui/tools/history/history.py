@@ -11,6 +11,9 @@ from pathlib import Path
 from pi_durable_tui.errors import EnvironmentFailure, NotFound
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
 from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.entry import NOTICE, Entry
+from pi_durable_tui.records.json import clean_text
+from pi_durable_tui.records.messages import Text, UserMessage
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.tools import files
@@ -22,6 +25,7 @@ from pi_durable_tui.tools.text import text_file
 from pi_durable_tui.tools.text.diff import Diff, unified
 
 PAGE = 1_000
+TOLD_PATHS = 20
 NO_DIFF = Diff(text="", added=0, removed=0, cut=False)
 
 
@@ -110,14 +114,15 @@ class FileHistory:
     async def restore(self, conversation_id: int, plan: Plan) -> Restored:
         """Carry a plan out. Each file is changed only if it still holds what the plan saw; what it held is kept, so that this can be undone.
 
-        The changes are recorded in the conversation. A kill in the middle leaves each file as it was or as it shall be.
+        The changes are recorded in the conversation, and with them a notice that the model reads with its next request: the files changed
+        under it. A kill in the middle leaves each file as it was or as it shall be.
         """
         left = await self._recorder.unrecorded(conversation_id)
         await self._append(conversation_id, left)
         await self._recorder.recorded(conversation_id, left)
         group, at_ms = await self._new_group(conversation_id)
         done, failed = await in_thread(lambda: self._carry_out(plan, group, at_ms))
-        await self._append(conversation_id, done)
+        await self._append(conversation_id, done, is_told=True)
         await self._recorder.looked(tuple(real_path(change.path) for change in done))
         return Restored(paths=tuple(real_path(change.path) for change in done), failed=failed)
 
@@ -135,10 +140,14 @@ class FileHistory:
                 return found
             cursor = page.next
 
-    async def _append(self, conversation_id: int, changes: tuple[FileChange, ...]) -> None:
+    async def _append(self, conversation_id: int, changes: tuple[FileChange, ...], *, is_told: bool = False) -> None:
         async def write(transaction: Transaction) -> None:
             draft = await transaction.document(FILES, conversation_id)
             draft.value = appended(changes)(draft.value)
+            if is_told:
+                message = UserMessage(content=(Text(text=_told([real_path(change.path) for change in changes])),))
+                entry = Entry(id=transaction.new_id(), conversation_id=conversation_id, kind=NOTICE, at_ms=transaction.now_ms, message=message)
+                transaction.insert_entry(entry)
 
         if changes:
             await self._session.commit(write)
@@ -208,6 +217,13 @@ class FileHistory:
             if now is None:
                 files.set_mode(step.path, step.mode)
         return mode
+
+
+def _told(paths: list[str]) -> str:
+    """What the model reads about files that a person has set back. PURE."""
+    more = f" and {len(paths) - TOLD_PATHS} more" if len(paths) > TOLD_PATHS else ""
+    names = clean_text(", ".join(paths[:TOLD_PATHS]))
+    return f"[The user has set {names}{more} back to an earlier state, or forward again. Read a file again before you change it.]"
 
 
 def _diff(before: bytes, after: bytes) -> Diff:

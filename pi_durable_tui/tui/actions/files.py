@@ -75,7 +75,7 @@ class Files:
         restored = await self.restore(bridge, files, shown, plan) if await self.agreed(plan, title) else None
         if restored is not None:
             again = " /redo brings the changes again." if kind == "undo" else ""
-            self._app.tell("good", f"{_files(len(restored.paths))} changed. The model is not told.{again}")
+            self._app.tell("good", f"{_files(len(restored.paths))} changed. The model is told.{again}")
 
     async def agreed(self, plan: PlanPort, title: str) -> bool:
         """Show every file with its difference; True after the key that says so, else nothing was changed, which is told."""

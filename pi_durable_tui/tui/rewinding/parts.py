@@ -50,7 +50,7 @@ def part_choices(plan: PlanPort | None, *, later: int, why_no_files: str, here: 
     return [
         Choice(value="both", label="The chat and the files", detail=told, preview=f"{files}\n\n{chat}"),
         Choice(value="chat", label="The chat only", preview=f"{chat}\n\nFiles stay as they are."),
-        Choice(value="files", label="The files only", detail=told, preview=f"{files}\n\nThe chat goes on here; the model is not told."),
+        Choice(value="files", label="The files only", detail=told, preview=f"{files}\n\nThe chat goes on here; the model is told."),
     ]
 
 
