@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import all_models, open_free, open_harness, open_session, stored_directory, workplace_of
+from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.local_servers import answering, offer
 from pi_durable_tui.cli.project.servers import chosen, servers_of
 from pi_durable_tui.cli.project.workspace import open_workspace, trusting_of
@@ -21,7 +22,7 @@ from pi_durable_tui.errors import BadRequest, ConfigError
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import ModelGateway, Tool
+from pi_durable_tui.harness.ports import Tool
 from pi_durable_tui.harness.settings import Limits
 from pi_durable_tui.mcp.servers import Servers
 from pi_durable_tui.storage.memory import MemoryStorage
@@ -45,7 +46,7 @@ class Opened:
 
     harness: Harness
     conversation: Conversation
-    models: ModelGateway
+    models: Gateways
     workspace: Workspace
     loaded: Loaded
     servers: Servers

@@ -6,15 +6,23 @@ The choice is made per request, because a chat may change its model at any time.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Collection
 from pathlib import Path
+from typing import Protocol
 
 from pi_durable_tui.cli.providers import PLAYBACK
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import UsageError
 from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelGateway, ModelInfo, ModelRequest
+from pi_durable_tui.models.catalog import Offer
 from pi_durable_tui.models.playback import PlaybackModel
 from pi_durable_tui.playback.folder import Progress, load
+
+
+class RealModels(ModelGateway, Protocol):
+    """A gateway that knows which models there are."""
+
+    async def offers(self, providers: Collection[str]) -> tuple[Offer, ...]: ...
 
 
 class Gateways:
@@ -26,9 +34,9 @@ class Gateways:
         clock: Paces recorded answers.
     """
 
-    def __init__(self, *, live: Callable[[], ModelGateway], progress: Path, clock: Clock) -> None:
+    def __init__(self, *, live: Callable[[], RealModels], progress: Path, clock: Clock) -> None:
         self._make_live = live
-        self._live: ModelGateway | None = None
+        self._live: RealModels | None = None
         self._progress = progress
         self._clock = clock
         self._recorded: dict[str, PlaybackModel] = {}
@@ -48,6 +56,10 @@ class Gateways:
             return await self._of(model).info(model)
         except UsageError:
             return ModelInfo()
+
+    async def offers(self, providers: Collection[str]) -> tuple[Offer, ...]:
+        """The real models of these providers, see `LiteLlmGateway.offers`."""
+        return await self._real().offers(providers)
 
     async def warm_up(self) -> None:
         await self._real().warm_up()
@@ -71,7 +83,7 @@ class Gateways:
             )
         return self._recorded[name]
 
-    def _real(self) -> ModelGateway:
+    def _real(self) -> RealModels:
         if self._live is None:
             self._live = self._make_live()
         return self._live

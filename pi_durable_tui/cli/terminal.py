@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from pi_durable_tui.cli.paths import folders
 from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.screen.guard import TerminalGuard
-from pi_durable_tui.cli.settings import remember
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import leave_on_signals
 from pi_durable_tui.cli.wish import Wish
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from pi_durable_tui.harness.ports import ModelGateway
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.bridge import Opened as Shown
-    from pi_durable_tui.tui.palette import Palette, ThemeName
 
 T = TypeVar("T")
 
@@ -155,9 +153,11 @@ class _Start:
         from pi_durable_tui.cli.project.workspace import app_remarks  # noqa: PLC0415
         from pi_durable_tui.cli.providers import PLAYBACK  # noqa: PLC0415
         from pi_durable_tui.cli.screen.desk import Desk  # noqa: PLC0415
+        from pi_durable_tui.cli.screen.house import house_of  # noqa: PLC0415
         from pi_durable_tui.cli.screen.keys import read_keymap  # noqa: PLC0415
         from pi_durable_tui.cli.screen.seam import seam_text  # noqa: PLC0415
         from pi_durable_tui.tui.bridge import Opened as Shown  # noqa: PLC0415 - with the app
+        from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
         gc.freeze()
@@ -186,18 +186,12 @@ class _Start:
             resume=resume,
             seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
-            take_theme=self._take_theme,
+            palette_of=partial(palette_of, colors=self._setup.environ.get(COLORS, "")),
+            house=house_of(self._setup, self._wish, opened),
             read_keys=partial(read_keymap, folders(self._setup.environ).config),
             waits=self._wish.resume and self._setup.settings.on_continue == "ask",
             desk=Desk(str(self._setup.place.directory), self._setup.clock, self._setup.environ),
         )
-
-    def _take_theme(self, theme: ThemeName) -> Palette:
-        """Runs on a thread of its own."""
-        from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - with the app
-
-        remember(folders(self._setup.environ).config, "theme", theme)
-        return palette_of(theme, colors=self._setup.environ.get(COLORS, ""))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

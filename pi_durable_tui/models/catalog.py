@@ -6,7 +6,7 @@ imports LiteLLM, so that a missing key is told before its slow import (rule CL-5
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -139,6 +139,38 @@ def model_info(entry: Mapping[str, Any] | None) -> ModelInfo:
         thinking_levels=_levels(entry),
         takes_images=bool(entry.get("supports_vision")),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A model of the table. Prices are US dollars for a million tokens; None: unknown."""
+
+    name: str
+    window_tokens: int | None
+    input_usd: float | None
+    output_usd: float | None
+
+
+def offers(table: ModelTable, providers: Collection[str]) -> tuple[Offer, ...]:
+    """The models of these providers that answer in a chat, as "provider/name", in order of their names."""
+    found: dict[str, Offer] = {}
+    for key, entry in table.items():
+        provider = str(entry.get("litellm_provider", ""))
+        if provider not in providers or entry.get("mode") not in ("chat", "responses"):
+            continue
+        name = key if key.startswith(f"{provider}/") else f"{provider}/{key}"
+        is_priced = has_price(entry)
+        found[name] = Offer(
+            name=name,
+            window_tokens=_whole(entry.get("max_input_tokens")),
+            input_usd=_for_a_million(entry.get("input_cost_per_token")) if is_priced else None,
+            output_usd=_for_a_million(entry.get("output_cost_per_token")) if is_priced else None,
+        )
+    return tuple(found[name] for name in sorted(found))
+
+
+def _for_a_million(cost: object) -> float | None:
+    return round(float(cost) * 1_000_000, 6) if isinstance(cost, int | float) and not isinstance(cost, bool) else None
 
 
 def has_price(entry: Mapping[str, Any] | None) -> bool:

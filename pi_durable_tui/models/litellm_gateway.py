@@ -25,7 +25,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import AsyncGenerator, Coroutine, Generator, Mapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Generator, Mapping
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -34,7 +34,7 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelInfo, ModelRequest, UsageReport
 from pi_durable_tui.models.arguments import Limits, call_arguments, limits
-from pi_durable_tui.models.catalog import Access, access, has_price, loaded_keys, model_info, provider_of, table_entry
+from pi_durable_tui.models.catalog import Access, Offer, access, has_price, loaded_keys, model_info, offers, provider_of, table_entry
 from pi_durable_tui.models.failures import failure, fault_of
 from pi_durable_tui.models.overrides import NOTHING, ModelOverride, overridden
 from pi_durable_tui.models.reading import Counted, End, Item, Library, Piece, read
@@ -112,6 +112,14 @@ class LiteLlmGateway:
         except Exception:  # noqa: BLE001 - an unusable library knows nothing of a model; `stream` tells why
             return model_info(overridden(None, self._override(model)))
         return model_info(self._entry(library, model))
+
+    async def offers(self, providers: Collection[str]) -> tuple[Offer, ...]:
+        """What the local table knows of the models of these providers; none when the library cannot be used. Never the network."""
+        try:
+            library = await self._loaded()
+        except Exception:  # noqa: BLE001 - as for `info`
+            return ()
+        return offers(library.model_cost, providers)
 
     async def warm_up(self) -> None:
         with contextlib.suppress(Exception):  # told by the first request, where somebody listens

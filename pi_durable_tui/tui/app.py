@@ -6,7 +6,6 @@ is on the screen comes from committed views alone; an action changes the screen 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -148,10 +147,10 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         for remark in keys.remarks:
             self.tell("warn", remark)
 
-    async def take_theme(self, theme: ThemeName) -> None:
-        """Other colours, now and for the next start."""
+    def wear(self, theme: ThemeName) -> None:
+        """Other colours, now."""
         if self._opened is not None:
-            self.palette = await asyncio.to_thread(self._opened.take_theme, theme)
+            self.palette = self._opened.palette_of(theme)
             self.put_on(self.palette)
             self.chat.set_palette(self.palette)
 
@@ -230,6 +229,10 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
             values = APPROVAL_MODES if field == "approval" else THINKING_LEVELS
             index = values.index(getattr(self.view.agent, field))
             self.bridge.set_agent(**{field: values[(index + 1) % len(values)]})
+
+    def action_pick_model(self) -> None:
+        """Alt+P: choose the model."""
+        self.deeds.models.choose()
 
     def action_tasks(self) -> None:
         """Ctrl+T: show the task graph, or hide it."""

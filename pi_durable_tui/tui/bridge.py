@@ -18,6 +18,7 @@ from pi_durable_tui.records.messages import Content
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.tui.actions.doubt import Answer, Doubt, instruction
 from pi_durable_tui.tui.following import Sight
+from pi_durable_tui.tui.house import HousePort
 from pi_durable_tui.tui.keys.bindings import Keymap, keymap
 from pi_durable_tui.tui.palette import Palette, ThemeName, palette_of
 from pi_durable_tui.tui.ports import ConversationPort, DeskPort, FilesPort, HarnessPort, WorkspacePort
@@ -46,7 +47,8 @@ class Opened:
         files: Files as of an entry; used on `loop`; None: they are not kept.
         desk: File names and an editor; None: neither.
         read_keys: The keys as the person's file says them now; called on a thread of its own.
-        take_theme: The palette of a theme that a person chose, once it is remembered; called on a thread of its own.
+        palette_of: The palette of a theme in this terminal.
+        house: The program around the app; None: there is none.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -56,7 +58,8 @@ class Opened:
     resume: Callable[[], Coroutine[Any, Any, None]]
     seam: str = ""
     notices: tuple[Notice, ...] = ()
-    take_theme: Callable[[ThemeName], Palette] = palette_of
+    palette_of: Callable[[ThemeName], Palette] = palette_of
+    house: HousePort | None = None
     read_keys: Callable[[], Keymap] = keymap
     desk: DeskPort | None = None
     waits: bool = False
@@ -99,6 +102,11 @@ class Bridge:
     def files(self) -> FilesPort | None:
         """Files as of an entry, for `ask`."""
         return self._opened.files
+
+    @property
+    def house(self) -> HousePort | None:
+        """The program around the app, for `ask`."""
+        return self._opened.house
 
     @property
     def conversation_id(self) -> int:

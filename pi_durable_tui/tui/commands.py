@@ -41,7 +41,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
 COMMANDS: tuple[Command, ...] = (
     Command(name="help", argument="", help="keys and commands"),
-    Command(name="model", argument="[provider/model]", help="show or change the model"),
+    Command(name="model", argument="[provider/model]", help="choose the model, or name it"),
     Command(name="thinking", argument=f"[{'|'.join(THINKING_LEVELS)}]", help="show or change how much the model thinks", choices=THINKING_LEVELS),
     Command(name="approve", argument=f"[{'|'.join(APPROVAL_MODES)}]", help="show or change what the agent may do unasked", choices=APPROVAL_MODES),
     Command(name="permissions", argument="[allow|ask|deny WORDS]", help="what needs no question, or is forbidden; make or revoke rules"),
@@ -59,6 +59,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="name", argument="TITLE", help="give this chat a name"),
     Command(name="session", argument="", help="where this session is stored, and what it used"),
     Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
+    Command(name="settings", argument="[KEY [VALUE]]", help="all settings: what each means, what it is and who says so; change them"),
     Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="trust", argument="", help="which files of the project are used; change it"),
     Command(name="mcp", argument="", help="the MCP servers: how they stand, their tools, what went wrong"),

@@ -39,6 +39,7 @@ APP_KEYS: tuple[Key, ...] = (
     Key(name="unfold", keys="ctrl+o", action="screen.unfold", help="unfold all tools and thinking, or fold them"),
     Key(name="tasks", keys="ctrl+t", action="tasks", help="show or hide what is at work"),
     Key(name="subagents", keys="alt+s", action="subagents", help="look into a subagent"),
+    Key(name="pick_model", keys="alt+p", action="pick_model", help="choose the model"),
     Key(name="next_thinking", keys="alt+t", action="next('thinking')", help="next thinking level"),
     Key(name="next_approval", keys="shift+tab", action="next('approval')", help="next approval mode"),
     Key(name="page_up", keys="pageup", action="screen.page(-1)", help="scroll up"),

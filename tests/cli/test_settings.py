@@ -11,7 +11,7 @@ import pytest
 
 from pi_durable_tui.cli import providers, settings
 from pi_durable_tui.errors import ConfigError
-from pi_durable_tui.harness.settings import Retry
+from pi_durable_tui.harness.settings import Compaction, Limits, Retry
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
 from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.models.catalog import PROVIDERS, table_entry
@@ -36,17 +36,31 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "approve": "edits",
         "thinking": "low",
         "theme": "dark",
+        "mouse": False,
         "on_continue": "ask",
+        "max_turns": 30,
+        "max_cost_usd": 1.5,
+        "steering_mode": "all",
+        "follow_up_mode": "all",
         "restart_limit": "unlimited",
         "store": "jsonl",
         "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
         "base_urls": {"openai": "http://127.0.0.1:9/v1"},
         "mcp_servers": {"docs": {"command": "docs-server", "args": ["-v"]}, "far": {"url": "https://example.org/mcp", "headers": {"X-Key": "$FAR_KEY"}}},
         "retry": {"max_retries": 7, "enabled": False},
+        "compaction": {"keep_tokens": 900},
+        "$schema": "settings.schema.json",
     }
     found = _load(tmp_path, content)
     assert (found.model, found.approve, found.thinking, found.theme, found.store) == ("a/b", "edits", "low", "dark", "jsonl")
-    assert found.harness() == HarnessSettings(restart_limit=math.inf, retry=Retry(max_retries=7, enabled=False))
+    assert found.harness() == HarnessSettings(
+        restart_limit=math.inf,
+        retry=Retry(max_retries=7, enabled=False),
+        compaction=Compaction(keep_tokens=900),
+        limits=Limits(max_turns=30, max_cost_usd=1.5),
+        steering_mode="all",
+        follow_up_mode="all",
+    )
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert found.base_urls == content["base_urls"]
     assert found.mcp_servers == {

@@ -37,6 +37,7 @@ class Rig:
         others: Sequence[ConversationView] = (),
         workspace: FakeWorkspace | None = None,
         waits: bool = False,
+        house: Any = None,
         **options: Any,
     ):
         self.clock = ManualClock(START_MS + 4_000)
@@ -44,7 +45,7 @@ class Rig:
         self.conversation: FakeConversation = self.thread.call(FakeConversation, first)
         self.following: FakeConversation = self.thread.call(FakeConversation, view(conversation_id=2))
         self.opened = opened(self.thread, self.conversation, self.following, *(self.thread.call(FakeConversation, other) for other in others), seam=seam)
-        self.opened = replace(self.opened, waits=waits)
+        self.opened = replace(self.opened, waits=waits, house=house)
         if workspace is not None:
             self.opened = replace(self.opened, workspace=replace(workspace, asked=self.conversation.asked))
         self._refuse = refuse

@@ -205,15 +205,12 @@ async def test_a_new_chat_takes_over_with_the_same_agent() -> None:
         assert ("submit", "hi", "followUp") in rig.following.asked
 
 
-async def test_model_and_approve_say_what_holds_and_change_it() -> None:
+async def test_approve_says_what_holds_and_changes_it_and_model_takes_a_name() -> None:
     async with running() as rig:
-        for line in ("/model", "/approve", "/approve nonsense", "/approve edits"):
+        for line in ("/approve", "/approve nonsense", "/approve edits", "/model my/own"):
             await rig.type(line)
             await rig.press("enter")
-        assert rig.asked == [("set_agent", {"approval": "edits"})]
-        await rig.type("/model")
-        await rig.press("enter")
-        assert "The model is playback/story." in rig.text()
+        assert rig.asked == [("set_agent", {"approval": "edits"}), ("set_agent", {"model": "my/own"})]
 
 
 async def test_help_shows_every_key_and_command_and_closes() -> None:

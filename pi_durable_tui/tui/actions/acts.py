@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
+from pi_durable_tui.tui.configuring.settings import SettingsList
 from pi_durable_tui.tui.palette import THEMES, ThemeName
 from pi_durable_tui.tui.rewinding.rewind import Rewinding
 from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_parts
@@ -41,6 +41,7 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "name": acts.name,
         "copy": acts.copy,
         "theme": acts.theme,
+        "settings": SettingsList(app).show,
         "tasks": acts.tasks,
         "quit": acts.quit,
         "mcp": app.deeds.extensions.mcp,
@@ -72,12 +73,12 @@ class Acts:
         self._app.push_screen(SheetScreen(self._app.palette, "Keys", (way, *((told,) if told.lines else ()), *key_parts(keymap, named=True))))
 
     def model(self, argument: str) -> None:
-        """Show or change the model."""
-        view, bridge = self._app.view, self._app.bridge
+        """Change the model, to the one that is named or chosen."""
+        bridge = self._app.bridge
         if argument and bridge is not None:
             bridge.set_agent(model=argument)
-        elif view is not None:
-            self._app.tell("info", f"The model is {view.agent.model or 'not set'}. /model provider/model changes it.")
+        else:
+            self._app.deeds.models.choose()
 
     def copy(self, _argument: str) -> None:
         """Put the last answer into the clipboard, as the model wrote it."""
@@ -123,10 +124,11 @@ class Acts:
             self._app.tell("info", f"The theme is {self._app.palette.name.removeprefix('pidurable-')}. /theme takes {', '.join(THEMES)}.")
 
     async def _theme(self, theme: ThemeName) -> None:
-        try:
-            await self._app.take_theme(theme)
-        except PidurableError as problem:
-            self._app.tell("bad", f"{problem.message} {problem.hint}".strip())
+        """Now, and from the next start on."""
+        bridge = self._app.bridge
+        house = bridge.house if bridge is not None else None
+        if bridge is None or house is None or await bridge.ask(lambda _harness: house.settings.change("theme", theme)) is not None:
+            self._app.wear(theme)
 
     def tasks(self, _argument: str) -> None:
         """Show or hide the task graph."""

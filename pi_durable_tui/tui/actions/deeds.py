@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.actions.project import Project
     from pi_durable_tui.tui.actions.stopping import Stopping
     from pi_durable_tui.tui.app import PidurableApp
+    from pi_durable_tui.tui.configuring.models import ModelChoice
 
 
 class Deeds:
@@ -41,6 +42,13 @@ class Deeds:
         from pi_durable_tui.tui.actions.extensions import Extensions
 
         return Extensions(self._app)
+
+    @cached_property
+    def models(self) -> ModelChoice:
+        """Choosing a model."""
+        from pi_durable_tui.tui.configuring.models import ModelChoice
+
+        return ModelChoice(self._app)
 
     @cached_property
     def moves(self) -> Moves:

@@ -5,10 +5,11 @@ Texts are foreign and made safe when drawn (rule SA-1). It knows nothing of what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
@@ -20,6 +21,7 @@ from textual.widget import Widget
 
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line, safe_text
+from pi_durable_tui.tui.screens.fitting import fitting
 
 V = TypeVar("V")
 
@@ -30,6 +32,7 @@ class Choice(Generic[V]):
 
     Attributes:
         stem: Drawn in front of the label, quietly: a tree's lines.
+        note: Stands behind the label, as plain as it is: a value.
         badge: A short remark that stands out, such as "unfinished".
         detail: Said at the right: when, how many.
         preview: What is shown of it while it is chosen.
@@ -38,14 +41,15 @@ class Choice(Generic[V]):
     value: V
     label: str
     stem: str = ""
+    note: str = ""
     badge: str = ""
     detail: str = ""
     preview: str = ""
 
-    def fits(self, words: Sequence[str]) -> bool:
-        """Whether all of these lower-case words are in it somewhere."""
-        text = f"{self.label} {self.badge} {self.detail} {self.preview}".lower()
-        return all(word in text for word in words)
+    @property
+    def more(self) -> str:
+        """What can be searched beside the label."""
+        return f"{self.note} {self.badge} {self.detail} {self.preview}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +64,46 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
     """Closes with a Picked, or with None on Esc.
 
     Args:
-        keys: Further keys that pick, with what they do: {"f": "forks there"}. With them, typing does not narrow the list.
+        keys: Further keys that pick, with what they do: {"f": "forks there"}. Where one is a letter, typing does not narrow the list.
         start: Index of the choice that is chosen first.
+        enter: What Enter does, in words; "": as usual.
+        own: What is typed as a choice of its own, offered below all that fits; None: it is none.
     """
 
-    def __init__(self, palette: Palette, title: str, choices: Sequence[Choice[V]], *, keys: dict[str, str] | None = None, start: int = 0) -> None:
+    def __init__(
+        self,
+        palette: Palette,
+        title: str,
+        choices: Sequence[Choice[V]],
+        *,
+        keys: dict[str, str] | None = None,
+        start: int = 0,
+        enter: str = "",
+        own: Callable[[str], Choice[V] | None] | None = None,
+    ) -> None:
         super().__init__()
         self._palette, self._title, self._all, self._keys = palette, title, tuple(choices), keys or {}
+        self._enter, self._own = enter, own
+        self._is_searched = not any(len(key) == 1 for key in self._keys)
         self._typed = ""
         self._list: _Choices[V] = _Choices(palette, self._all, start)
         self._preview = _Preview(palette)
+
+    def refill(self, title: str, choices: Sequence[Choice[V]]) -> None:
+        """More is known now: the same list with these; what is typed and chosen stays."""
+        self._title, self._all = title, tuple(choices)
+        self._narrow(self._typed, keep=True)
+        if self.is_mounted:
+            self.query_one("#picker").border_title = Content(title)
+            self._show()
 
     def compose(self) -> ComposeResult:
         """The list above the preview."""
         with Vertical(id="picker") as box:
             box.border_title = Content(self._title)
-            more = [f"{key} {what}" for key, what in self._keys.items()]
-            box.border_subtitle = Content(" · ".join(["Enter opens", *more, "Esc closes"] if more else ["type to search", "Enter takes it", "Esc closes"]))
+            enter = f"Enter {self._enter or ('takes it' if self._is_searched else 'opens')}"
+            more = [f"{key.capitalize() if len(key) > 1 else key} {what}" for key, what in self._keys.items()]
+            box.border_subtitle = Content(" · ".join([*(["type to search"] if self._is_searched else []), enter, *more, "Esc closes"]))
             yield self._list
             yield self._preview
 
@@ -98,7 +125,7 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
                 self._narrow(self._typed[:-1])
             case _ if event.key in self._keys:
                 self._pick(event.key)
-            case _ if event.character is not None and event.is_printable and not self._keys:
+            case _ if event.character is not None and event.is_printable and self._is_searched:
                 self._narrow(self._typed + event.character)
             case _:
                 pass
@@ -130,11 +157,12 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
         if chosen is not None:
             self.dismiss(Picked(chosen.value, key))
 
-    def _narrow(self, typed: str) -> None:
-        if typed != self._typed:
+    def _narrow(self, typed: str, *, keep: bool = False) -> None:
+        if keep or typed != self._typed:
             self._typed = typed
-            words = typed.lower().split()
-            self._list.offer(tuple(choice for choice in self._all if choice.fits(words)))
+            found = fitting(self._all, typed, label=lambda choice: choice.label, more=lambda choice: choice.more)
+            own = self._own(typed.strip()) if self._own is not None and typed.strip() else None
+            self._list.offer((*found, *((own,) if own is not None else ())), keep=keep)
 
     def _show(self) -> None:
         self._list.typed = self._typed
@@ -161,8 +189,11 @@ class _Choices(Widget, Generic[V], can_focus=True):
     def chosen(self) -> Choice[V] | None:
         return self._choices[self._index] if self._choices else None
 
-    def offer(self, choices: Sequence[Choice[V]]) -> None:
+    def offer(self, choices: Sequence[Choice[V]], *, keep: bool) -> None:
+        before = self.chosen if keep else None
         self._choices, self._index, self._top = tuple(choices), 0, 0
+        if before is not None:
+            self._index = next((index for index, choice in enumerate(choices) if choice.value == before.value), 0)
 
     def move(self, step: int, *, around: bool = True) -> None:
         count = len(self._choices)
@@ -174,6 +205,11 @@ class _Choices(Widget, Generic[V], can_focus=True):
         if event.y >= self._head_lines and index < len(self._choices):
             self._index = index
             self.post_message(self.Clicked(is_double=event.chain > 1))
+
+    @property
+    def _note_at(self) -> int:
+        """Notes stand below each other."""
+        return 2 + max((cell_len(choice.label) for choice in self._choices if choice.note), default=0)
 
     @property
     def _head_lines(self) -> int:
@@ -188,7 +224,7 @@ class _Choices(Widget, Generic[V], can_focus=True):
             text.append("/ ", palette.style(palette.accent, bold=True))
             text.append(f"{safe_line(self.typed, max_cells=width - 4)}\n", palette.style(palette.text))
         if not self._choices:
-            text.append("Nothing fits.", palette.style(palette.muted))
+            text.append("Nothing fits." if self.typed else "Nothing to choose from.", palette.style(palette.muted))
         shown = self._choices[self._top : self._top + room]
         for index, choice in enumerate(shown):
             line = self._line(choice, is_chosen=self._top + index == self._index, width=width)
@@ -204,6 +240,8 @@ class _Choices(Widget, Generic[V], can_focus=True):
             ("› " if is_chosen else "  ", palette.style(palette.accent, bold=True)),
             (choice.stem, palette.style(palette.faint)),
             (safe_line(choice.label, max_cells=width), palette.style(palette.accent if is_chosen else palette.text, bold=is_chosen)),
+            (" " * (self._note_at - cell_len(choice.label)) if choice.note else "", palette.style()),
+            (safe_line(choice.note, max_cells=width), palette.style(palette.text if is_chosen else palette.muted)),
         )
         room = max(4, width - detail.cell_len - badge.cell_len - 2)
         if head.cell_len > room:

@@ -1,0 +1,1 @@
+"""What a person chooses for good: settings and the model."""

@@ -1,0 +1,97 @@
+"""What the app needs of the program around it: the house it lives in. Called on the harness's loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from pi_durable_tui.harness.live import Agent
+
+Source: TypeAlias = Literal["default", "your file", "project file", "environment", "option", "this chat"]
+"""Who says what a setting is; a later one wins over those before it."""
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """One setting as it stands.
+
+    Attributes:
+        key: Its name in the file.
+        value: What it is, as people read it; foreign text is allowed.
+        choices: What it may be; () for a text or a number.
+        allowed: What it may be, in words.
+        is_own: The user's file says it.
+        is_edited_here: False: an object, which is written in the file.
+        when: From when on a change counts.
+    """
+
+    key: str
+    help: str
+    value: str
+    source: Source
+    choices: tuple[str, ...]
+    allowed: str
+    is_own: bool
+    is_edited_here: bool
+    when: Literal["now", "new sessions", "next start"]
+
+
+class Changed(Struct, frozen=True, kw_only=True):
+    """A setting after it was changed: what new chats get, and who else says so though the file says otherwise; "": nobody."""
+
+    value: str | None
+    overruled_by: str
+
+
+class SettingsPort(Protocol):
+    """The user's settings."""
+
+    @property
+    def file(self) -> str:
+        """Where they are stored."""
+        ...
+
+    async def all(self, agent: Agent | None) -> tuple[Setting, ...]:
+        """All of them, in the order in which people see them. `agent`: of the chat that is shown; None: of none.
+
+        Raises:
+            ConfigError: The file is wrong as it stands.
+        """
+        ...
+
+    async def change(self, key: str, typed: str | None) -> Changed:
+        """Store a value that a person typed, and use it from now on; None takes it out of the file.
+
+        Raises:
+            ConfigError: It is not allowed, or the file is no JSON object. Nothing was changed.
+            EnvironmentFailure: It could not be stored. Nothing was changed.
+        """
+        ...
+
+
+class KnownModel(Struct, frozen=True, kw_only=True):
+    """A model that can be asked. Prices are US dollars for a million tokens; None: unknown."""
+
+    name: str
+    window_tokens: int | None = None
+    input_usd: float | None = None
+    output_usd: float | None = None
+
+
+class ModelsPort(Protocol):
+    """The models that can be asked here."""
+
+    async def known(self) -> tuple[KnownModel, ...]:
+        """Those of providers whose keys are there, of servers on this machine, and of the settings; by name. Loads what is known of them."""
+        ...
+
+
+class HousePort(Protocol):
+    """All of it."""
+
+    @property
+    def settings(self) -> SettingsPort: ...
+
+    @property
+    def models(self) -> ModelsPort: ...
