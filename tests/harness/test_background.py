@@ -104,6 +104,7 @@ async def test_the_call_returns_at_once_and_its_end_is_a_message_that_is_answere
     number = await number_of(rig)
     (result,) = [entry.message for entry in await rig.entries(chat_id) if isinstance(entry.message, ToolResultMessage)]
     assert result.text == f"It goes on in the background as number {number}. A message will tell of its end."
+    assert [entry.data["title"] for entry in await rig.entries(chat_id) if entry.data is not None and "title" in entry.data] == ["serve serve"]
     live = await rig.live(chat_id)
     assert [(slot.task_id, slot.status, slot.title, slot.output) for slot in live.background] == [(number, "running", "serve serve", "listening\n")]
     assert [task.checkpoint for task in await rig.tasks("pi.background")] == [{"phase": "run"}]

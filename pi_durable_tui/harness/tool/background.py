@@ -71,6 +71,8 @@ async def put_in_background(runtime: TaskRuntime, tool: Tool, arguments: JsonObj
             status="pending",
             started_at_ms=transaction.now_ms,
         )
+        if (called := slot_of(draft.value, task.id)) is not None:
+            called |= {"title": title, "arguments": arguments}
         draft.value = as_object(_with_slot(from_json(draft.value, Live), slot))
         text = f"It goes on in the background as number {job.id}. A message will tell of its end."
         return End(Completed(value=await enter(transaction, task, ToolResult(content=(Text(text=text),), details={"background": job.id}))))

@@ -53,9 +53,8 @@ def _call_card(slot: ToolSlot) -> Card:
     """Nothing in it moves with the time: an idle chat with a server in the background shall stay idle."""
     since = datetime.fromtimestamp(slot.started_at_ms / 1000, tz=UTC).astimezone(None).strftime("%H:%M")
     said = safe_text(slot.output[-_TAIL_CHARS:]).rstrip().rpartition("\n")[2].strip()
-    return Card(
-        conversation_id=None, name=safe_line(slot.title, max_cells=60), facts=(f"in the background since {since}",), said=safe_line(said), is_asking=False
-    )
+    name = safe_line(slot.title.removeprefix(f"{slot.name} "), max_cells=32)
+    return Card(conversation_id=None, name=name, facts=("background", f"since {since}"), said=safe_line(said), is_asking=False)
 
 
 def _card(subagent: Subagent, now_ms: int) -> Card:
