@@ -79,7 +79,7 @@ def _label(node: TaskNode) -> str:
         case "pi.subagent":
             return f"subagent {name}"
         case "pi.background":
-            return safe_line(node.name, max_cells=60)
+            return safe_line(node.name, max_cells=34)
         case _:
             return safe_line(f"{node.kind} {node.name}".strip(), max_cells=60)
 
