@@ -12,11 +12,12 @@ import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.records.commit import Batch
+from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Metadata, Storage
 from tests.support.controlled_storage import Moment
 from tests.support.crash_oracle import faults
-from tests.support.crash_scenario import Crash, History
+from tests.support.crash_scenario import REQUEST_USAGE, Crash, History
 from tests.support.harness_rig import Backend
 from tests.support.storage_records import dump
 from tests.support.strict_provider import violations
@@ -53,6 +54,32 @@ def replayed(batches: list[Batch]) -> dict[str, Any]:
     return asyncio.run(replay())
 
 
+async def spent(storage: Storage) -> tuple[int, Usage]:
+    """What the store says was spent: attempts of the answers that came, and usage."""
+    chats = (await storage.conversations()).items
+    entries = [stored.entry for chat in chats for stored in (await storage.entries(chat.id, limit=1_000)).items]
+    answers = [(entry.data or {}, entry.message) for entry in entries if isinstance(entry.message, AssistantMessage)]
+    attempts = sum(int(str(data["attempt"])) for data, message in answers if message.stop_reason in {"stop", "toolUse"})
+    return attempts, sum((message.usage for _, message in answers if message.usage is not None), Usage())
+
+
+def silently_spent(history: History) -> list[str]:
+    """What the provider was asked for, or told that it will charge, and the store does not say: each crash may hide the last words of one attempt.
+
+    A request is counted before it leaves, so a crash may count one that never did. What an attempt that was cut off cost is known as far as
+    the provider had said it; that there was the attempt is known always. The oracle holds the sum of the session to what the entries say.
+    """
+    attempts, used = looked(history, spent)
+    requests, each = len(history.world.requests), REQUEST_USAGE.input_tokens
+    never_left, unheard = attempts - requests, (history.world.served.input_tokens - used.input_tokens) // each
+    found: list[str] = []
+    if not 0 <= never_left <= history.crashes:
+        found.append(f"{requests} requests were sent, {attempts} attempts are stored")
+    if not 0 <= unheard <= history.crashes:
+        found.append(f"the provider charges {history.world.served}, {used} is stored")
+    return found
+
+
 def judged(history: History, *, may_give_up: bool = False) -> list[str]:
     """All that is wrong with a history that came to its end; opening it once more must change nothing."""
     world = history.world
@@ -65,6 +92,8 @@ def judged(history: History, *, may_give_up: bool = False) -> list[str]:
     found += [violation for request in world.requests for violation in violations(request.messages)]
     if statuses != ["done"] * 3 and not may_give_up:
         found.append(f"not all are answered: {statuses}")
+    if not may_give_up:
+        found += silently_spent(history)
     if counters.next_seq != len(history.batches) + 1:
         found.append(f"{len(history.batches)} commits were stored, the counter says {counters}")
     history.live()
@@ -92,6 +121,7 @@ def test_the_scenario_without_a_crash_holds_all_that_it_promises(tmp_path: Path)
     assert judged(history) == []
     assert history.world.effects == [("c1", "start"), ("c2", "start"), ("c1", "end"), ("c2", "end"), ("c3", "start"), ("c3", "end")]
     assert len(history.world.requests) == MOST_REQUESTS
+    assert looked(history, spent) == (MOST_REQUESTS, history.world.served)
     assert any(batch.priority == "partial" for batch in history.batches)
 
 

@@ -44,6 +44,9 @@ from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.controlled_storage import ControlledStorage, Moment
 from tests.support.harness_rig import Backend, Folder
 
+REQUEST_USAGE = Usage(input_tokens=100, output_tokens=10)
+"""What each answer costs."""
+
 FIRST, STEER, FOLLOW = "do the work", "and mind the gap", "now the other thing"
 _DEAD: list[object] = []
 """Tasks of lives that crashed: collecting one would run the clean-ups that a killed process never runs."""
@@ -65,6 +68,7 @@ class World:
     acknowledged: dict[str, int] = field(default_factory=dict)  # request id -> submission
     newest_seen: int = 0  # the newest commit that observers were told of
     requests: list[ModelRequest] = field(default_factory=list)
+    served: Usage = Usage()  # what the provider has told so far that it will charge
     failed_once: bool = False
 
 
@@ -79,6 +83,8 @@ class Provider:
         self._world.requests.append(request)
         for event in self._answer(request):
             await self._clock.sleep_ms(60)
+            if isinstance(event, UsageReport):
+                self._world.served += event.usage
             yield event
 
     async def info(self, model: str) -> ModelInfo:
@@ -92,7 +98,7 @@ class Provider:
         results = sum(isinstance(message, ToolResultMessage) for message in request.messages)
         said = " ".join(part.text for message in request.messages if isinstance(message, UserMessage) for part in message.content if isinstance(part, Text))
         words = [TextDelta(f"r{len(request.messages)}w{number} ") for number in range(4)]
-        used = UsageReport(Usage(input_tokens=100, output_tokens=10))
+        used = UsageReport(REQUEST_USAGE)
         if results == 0:
             if not self._world.failed_once:
                 self._world.failed_once = True
@@ -116,6 +122,7 @@ class History:
         batches: Every batch that was stored, in order.
         contents: What a memory store holds.
         now_ms: When the next life begins.
+        crashes: How many lives ended by one.
     """
 
     path: Path
@@ -124,6 +131,7 @@ class History:
     batches: list[Batch] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
     now_ms: int = 1_700_000_000_000
+    crashes: int = 0
 
     async def open_store(self, clock: ManualClock) -> Storage:
         """The store as it is now."""
@@ -146,6 +154,7 @@ class History:
             loop.close()  # what is pending stays so
         self.batches += storage.batches
         self.now_ms = clock.now_ms()
+        self.crashes += not came_to_end
         return came_to_end
 
     async def _drive(self, clock: ManualClock, crash: Crash | None) -> tuple[ControlledStorage, bool]:
