@@ -1,13 +1,16 @@
 """Where the blocking calls of a store run: on one thread of their own, in order, or right where they are called.
 
-A cancelled wait ends only the wait (rule SE-8): work that has begun goes on to its end.
+A cancelled wait ends only the wait (rule SE-8): work that has begun goes on to its end, work that has not is not begun.
 """
 
 from __future__ import annotations
 
 import asyncio
+import atexit
+import contextlib
+import queue
+import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
 T = TypeVar("T")
@@ -26,16 +29,61 @@ class Runner(Protocol):
 
 
 class ThreadRunner:
-    """A thread of its own, so that a slow disk never delays a key."""
+    """A thread of its own, so that a slow disk never delays a key.
+
+    It hands results to the loop directly. An executor of the standard library would hand them from a future of its own to one of the loop,
+    which takes as long again as the rest of the way there and back; the budget for storing a partial answer has no room for that.
+    """
 
     def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="pidurable-store")
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        # A daemon, because nobody may have closed the store when the interpreter ends: then what was begun is still brought to its end.
+        self._thread = threading.Thread(target=_serve, args=(self._jobs,), name="pidurable-store", daemon=True)
+        self._thread.start()
+        atexit.register(self.stop)
 
     async def run(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[T] = loop.create_future()
+
+        def job() -> None:
+            if heard.cancelled():
+                return  # before its turn
+            try:
+                result = work()
+            except BaseException as error:  # noqa: BLE001 - it belongs to whoever waits, whatever it is
+                _tell(loop, _fail, heard, error)
+            else:
+                _tell(loop, _succeed, heard, result)
+
+        self._jobs.put(job)
+        return await heard
 
     def stop(self) -> None:
-        self._thread.shutdown(wait=True)
+        atexit.unregister(self.stop)
+        self._jobs.put(None)
+        self._thread.join()
+
+
+def _serve(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job()
+        del job  # while it waits for the next, nothing of this one is kept
+
+
+def _tell(loop: asyncio.AbstractEventLoop, how: Callable[..., None], heard: asyncio.Future[T], what: object) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(how, heard, what)
+
+
+def _succeed(heard: asyncio.Future[T], result: T) -> None:
+    if not heard.done():
+        heard.set_result(result)
+
+
+def _fail(heard: asyncio.Future[T], error: BaseException) -> None:
+    if not heard.done():
+        heard.set_exception(error)
 
 
 class InlineRunner:

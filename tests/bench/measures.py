@@ -6,9 +6,11 @@ Each measure returns rows for the table of `python -m tests.bench`; none asserts
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import statistics
 import time
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -31,6 +33,7 @@ from pi_durable_tui.records.messages import AssistantMessage, Text, UserMessage
 from pi_durable_tui.records.task import Completed, Pending, Task
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
@@ -201,12 +204,16 @@ def _entry(entry_id: int) -> Entry:
 
 async def _filled(path: Path, entries: int) -> Path:
     storage = await open_sqlite(path, clock=ManualClock(), inline=True, synchronous="normal")
+    await _fill(storage, entries)
+    await storage.close()
+    return path
+
+
+async def _fill(storage: Storage, entries: int) -> None:
     await storage.commit(Batch(next_id=2, at_ms=START_MS, conversations=(Conversation(id=1, created_at_ms=START_MS),)))
     for first in range(2, entries + 2, 1_000):
         last = min(first + 1_000, entries + 2)
         await storage.commit(Batch(next_id=last, at_ms=START_MS, entries=tuple(_entry(entry_id) for entry_id in range(first, last))))
-    await storage.close()
-    return path
 
 
 async def _commit_ms(path: Path, times: int) -> float:
@@ -235,6 +242,31 @@ async def _open_ms(path: Path, times: int) -> float:
         start_ns = time.perf_counter_ns()
         await open_and_read()
     return statistics.median(took)
+
+
+async def jsonl_opening(folder: Path, sizes: Sizes) -> list[Row]:
+    """A JSONL store is read whole when it is opened and held in memory: what an entry costs, for whoever thinks of a long session in one."""
+    clock = ManualClock()
+    storage = await open_jsonl(folder / "session.jsonl", clock=clock, inline=True, fsync=False)
+    await _fill(storage, sizes.entries)
+    await storage.close()
+    del storage
+    gc.collect()
+    tracemalloc.start()
+    storage = await open_jsonl(folder / "session.jsonl", clock=clock, inline=True, fsync=False)
+    held_bytes, _peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    await storage.close()
+    opened: list[float] = []
+    for _ in range(max(1, sizes.openings // 2)):
+        start_ns = time.perf_counter_ns()
+        storage = await open_jsonl(folder / "session.jsonl", clock=clock, inline=True, fsync=False)
+        opened.append((time.perf_counter_ns() - start_ns) / 1e6)
+        await storage.close()
+    return [
+        Row(name=f"open a JSONL store of {sizes.entries:,} small entries", value=statistics.median(opened), limit=None, unit="ms"),
+        Row(name="  for each entry, held in memory", value=held_bytes / sizes.entries, limit=None, unit="bytes"),
+    ]
 
 
 # ------------------------------------------------------------------------------------------------------------------ tasks
@@ -285,4 +317,4 @@ async def chained_tasks(folder: Path, sizes: Sizes) -> list[Row]:
     return [Row(name=f"{sizes.tasks} chained tasks on memory", value=sizes.tasks / took_ms * 1_000, limit=300, unit="tasks/s", is_least=True)]
 
 
-MEASURES: tuple[Callable[[Path, Sizes], Awaitable[list[Row]]], ...] = (partials, sizes_of_stores, chained_tasks)
+MEASURES: tuple[Callable[[Path, Sizes], Awaitable[list[Row]]], ...] = (partials, sizes_of_stores, jsonl_opening, chained_tasks)
