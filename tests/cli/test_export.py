@@ -9,20 +9,26 @@ import re
 import stat
 from datetime import UTC
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from pi_durable_tui.cli.chats import Found
-from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark, blocks_of
+from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark, Work, blocks_of
 from pi_durable_tui.cli.export.command import file_name, written
 from pi_durable_tui.cli.export.inline import answer_html
 from pi_durable_tui.cli.export.markdown import markdown
 from pi_durable_tui.cli.export.page import Heading, page, policy
 from pi_durable_tui.cli.export.style import STYLE
+from pi_durable_tui.cli.export.talk import Talk, read_talk
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.records.entry import COMPACTION, SYSTEM, USER, Entry
 from pi_durable_tui.records.messages import AssistantMessage, Image, Problem, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
+from pi_durable_tui.tools.subagent import subagent_tools
 from tests.support.cli_runs import Desk
+from tests.support.harness_rig import Rig
+from tests.support.scripted_model import call as call_for
+from tests.support.scripted_model import say
 from tests.support.tui_views import view
 
 PICTURE = base64.b64encode(b"\x89PNG not really").decode()
@@ -58,7 +64,7 @@ BLOCKS: list[Block] = [
 
 
 def test_a_transcript_becomes_blocks_in_which_a_call_stands_with_its_result() -> None:
-    assert blocks_of(TALK, str) == BLOCKS
+    assert blocks_of(Talk(entries=tuple(TALK)), str) == BLOCKS
 
 
 def test_the_page_holds_everything_and_a_timeline_of_the_prompts() -> None:
@@ -144,9 +150,11 @@ def test_nothing_in_a_chat_becomes_markup_of_its_own_or_loads_anything(text: str
     assert [character for character in page_text if (ord(character) < 32 and character not in "\n\t") or character in "\u202e\u200b\x7f"] == []
 
 
-def html_of(entries: list[Entry], *, title: str = "T", directory: str = "/d", form: str = "html", secrets: tuple[str, ...] = ()) -> str:
+def html_of(entries: list[Entry] | Talk, *, title: str = "T", directory: str = "/d", form: str = "html", secrets: tuple[str, ...] = ()) -> str:
     chat = Chat(conversation_id=1, title=title, first_text=title, last_at_ms=0, last_seq=1, unfinished=False, is_empty=False, model="m")
-    return written(Found(session=1, chat=chat), view(), entries, form, directory=directory, secrets=secrets)  # type: ignore[arg-type]
+    return written(
+        Found(session=1, chat=chat), view(), entries if isinstance(entries, Talk) else Talk(entries=tuple(entries)), form, directory=directory, secrets=secrets
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.rule("SA-1")
@@ -203,6 +211,70 @@ def test_the_file_is_named_after_the_chat_and_never_by_its_words_alone() -> None
         conversation_id=3, title="../../etc/passwd \x1b[0m Änderung", first_text="", last_at_ms=0, last_seq=1, unfinished=False, is_empty=False, model="m"
     )
     assert file_name(Found(session=1, chat=chat), "html") == "chat-1.3-etc-passwd-0m-nderung.html"
+
+
+# ------------------------------------------------------------------------------------------------------------- subagents
+
+
+def with_subagents(words: str) -> Talk:
+    """A chat whose first subagent has answered, and used one itself; the second one is at work."""
+    deep = Talk(name=f"deep {words}", entries=(entry(21, UserMessage(content=(Text(text=f"deeper {words}"),))),))
+    first = Talk(
+        name=f"reader {words}",
+        entries=(
+            entry(11, UserMessage(content=(Text(text=f"read {words}"),))),
+            entry(12, ToolResultMessage(tool_call_id="c9", tool_name="subagent", content=(Text(text="dug"),)), data={"details": {"subagent": 200}}),
+            entry(13, AssistantMessage(content=(Text(text=f"all read {words}"),), model="m", stop_reason="stop")),
+        ),
+        subagents={200: deep},
+    )
+    second = Talk(name=f"writer {words}", entries=(entry(31, UserMessage(content=(Text(text=f"write {words}"),))),))
+    result = ToolResultMessage(tool_call_id="c1", tool_name="subagent", content=(Text(text=f"all read {words}"),))
+    asked = entry(1, UserMessage(content=(Text(text="go"),)))
+    return Talk(entries=(asked, entry(2, result, data={"details": {"subagent": 100}})), subagents={100: first, 300: second})
+
+
+def test_a_subagents_work_stands_with_its_call_or_at_the_end_while_it_has_no_result() -> None:
+    prompt, call, open_work = blocks_of(with_subagents("x"), str)
+    assert isinstance(prompt, Prompt)
+    assert isinstance(call, Call)
+    assert call.work is not None
+    deeper, answer = call.work.blocks[1:]
+    assert isinstance(deeper, Call)
+    assert deeper.work == Work(name="deep x", blocks=(Prompt(entry_id=21, at_ms=21 * 60_000, text="deeper x"),))
+    assert isinstance(answer, Answer)
+    assert open_work == Work(name="writer x", blocks=(Prompt(entry_id=31, at_ms=31 * 60_000, text="write x"),))
+
+
+@pytest.mark.rule("SA-1", "SA-17")
+@pytest.mark.parametrize("form", ["html", "markdown", "jsonl"])
+def test_every_form_holds_what_subagents_did_folded_clean_and_without_keys(form: str) -> None:
+    words = "<script>alert(1)</script> \x1b[31m my-very-own-key"
+    text = html_of(with_subagents(words), form=form, secrets=("my-very-own-key",))
+    assert [name for name in ("reader", "deep", "deeper", "all read", "write") if name not in text] == []
+    assert ("my-very-own-key" in text, "\x1b" in text) == (False, False)
+    if form == "html":
+        assert "<script" not in text
+        assert text.count('<details class="subagent">') == 3
+        assert text.count("<details") == text.count("</details>")
+        assert len(set(re.findall(r'id="(e\d+)"', text))) == text.count(' id="e')
+        assert text.count("<li>") == 1, "the timeline is that of the chat"
+    if form == "jsonl":
+        assert [json.loads(line)["id"] for line in text.splitlines()] == [1, 2, 11, 12, 13, 21, 31]
+
+
+async def test_what_is_read_are_the_conversations_of_all_subagents_and_theirs(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, tools=subagent_tools())
+    chat = await rig.start(call_for(("subagent", {"name": "reader", "prompt": "read"})), say("all read"), say("thanks"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    talk = await read_talk(rig.harness, chat.id)
+    await rig.close()
+    (below,) = talk.subagents.values()
+    assert (below.name, [each.kind for each in below.entries]) == ("reader", ["pi.user", "pi.assistant"])
+    (work,) = [block.work for block in blocks_of(talk, str) if isinstance(block, Call)]
+    assert work is not None
+    assert work.name == "reader"
 
 
 # ------------------------------------------------------------------------------------------------------------ the command

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from pi_durable_tui.cli.export.talk import Talk
 from pi_durable_tui.records.entry import COMPACTION, LOST, REPAIRED, RESET, Entry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
@@ -42,7 +43,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call and its result. `diff` is unified, without file names."""
+    """A tool call and its result. `diff` is unified, without file names; `work` is that of the subagent that it called."""
 
     entry_id: int
     at_ms: int
@@ -53,6 +54,15 @@ class Call:
     is_error: bool = False
     duration_ms: int | None = None
     images: tuple[tuple[str, str], ...] = ()
+    work: Work | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The conversation of a subagent, by itself where its call has no result."""
+
+    name: str
+    blocks: tuple[Block, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,32 +75,41 @@ class Remark:
     text: str
 
 
-Block: TypeAlias = Prompt | Answer | Call | Remark
+Block: TypeAlias = Prompt | Answer | Call | Work | Remark
 
 
-def blocks_of(entries: Iterable[Entry], clean: Clean) -> list[Block]:
-    """The blocks of a transcript, in order.
+def blocks_of(talk: Talk, clean: Clean) -> list[Block]:
+    """The blocks of a transcript, in order; a subagent's work stands with its call, or at the end while that has no result.
 
     Args:
         clean: Makes foreign text harmless.
     """
     calls: dict[str, ToolCall] = {}
     blocks: list[Block] = []
-    for entry in entries:
+    works = {task_id: Work(name=clean(below.name), blocks=tuple(blocks_of(below, clean))) for task_id, below in talk.subagents.items()}
+    for entry in talk.entries:
         match entry.message:
             case AssistantMessage() as message:
                 calls |= {call.id: call for call in message.tool_calls}
                 if (answer := _answer(entry, message, clean)) is not None:
                     blocks.append(answer)
             case ToolResultMessage() as message:
-                blocks.append(_call(entry, message, calls.get(message.tool_call_id), clean))
+                work = works.pop(_subagent(entry), None)
+                blocks.append(_call(entry, message, calls.get(message.tool_call_id), clean, work))
             case UserMessage(content=content) if entry.kind not in (COMPACTION, LOST, RESET):
                 blocks.append(Prompt(entry_id=entry.id, at_ms=entry.at_ms, text=_text(content, clean), images=_images(content, clean)))
             case UserMessage(content=content) | SystemMessage(content=content):
                 blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=_text(content, clean)))
             case None:
                 blocks.append(Remark(entry_id=entry.id, at_ms=entry.at_ms, title=clean(_title(entry.kind)), text=clean(_string(entry.data, "message"))))
-    return blocks
+    return [*blocks, *works.values()]
+
+
+def _subagent(entry: Entry) -> int:
+    """The task of the subagent that a result is about; 0: of none."""
+    details = (entry.data or {}).get("details")
+    found = details.get("subagent") if isinstance(details, dict) else None
+    return found if isinstance(found, int) else 0
 
 
 def _answer(entry: Entry, message: AssistantMessage, clean: Clean) -> Answer | None:
@@ -110,7 +129,7 @@ def _answer(entry: Entry, message: AssistantMessage, clean: Clean) -> Answer | N
     )
 
 
-def _call(entry: Entry, message: ToolResultMessage, call: ToolCall | None, clean: Clean) -> Call:
+def _call(entry: Entry, message: ToolResultMessage, call: ToolCall | None, clean: Clean, work: Work | None) -> Call:
     data = entry.data or {}
     details = data.get("details")
     title, duration_ms = data.get("title"), data.get("durationMs")
@@ -124,6 +143,7 @@ def _call(entry: Entry, message: ToolResultMessage, call: ToolCall | None, clean
         is_error=message.is_error,
         duration_ms=duration_ms if isinstance(duration_ms, int) else None,
         images=_images(message.content, clean),
+        work=work,
     )
 
 

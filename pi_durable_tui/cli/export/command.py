@@ -16,7 +16,7 @@ from pi_durable_tui.cli.chats import Found, choose, open_for_reading
 from pi_durable_tui.cli.export.blocks import blocks_of
 from pi_durable_tui.cli.export.markdown import markdown
 from pi_durable_tui.cli.export.page import Heading, page
-from pi_durable_tui.cli.log import all_entries
+from pi_durable_tui.cli.export.talk import Talk, read_talk
 from pi_durable_tui.cli.paths import write_whole
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup, set_up
@@ -25,7 +25,6 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.models.catalog import loaded_keys
 from pi_durable_tui.models.redaction import redact
 from pi_durable_tui.records.codec import encode, to_json
-from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import Usage
 from pi_durable_tui.tui.safe_text import safe_line, safe_text, without_colors
 
@@ -65,16 +64,15 @@ async def _read(setup: Setup, chat_id: str | None, form: Form) -> tuple[Found, s
     found = await choose(setup, chat_id, note=note)
     harness = await open_for_reading(setup, found.session)
     try:
-        conversation = await harness.conversation(found.chat.conversation_id)
-        view = await conversation.view()
-        entries = [stored.entry async for stored in all_entries(conversation)]
+        view = await (await harness.conversation(found.chat.conversation_id)).view()
+        talk = await read_talk(harness, found.chat.conversation_id)
     finally:
         await harness.close()
     secrets = loaded_keys(setup.environ)
-    return found, written(found, view, entries, form, directory=str(setup.place.directory), secrets=secrets)
+    return found, written(found, view, talk, form, directory=str(setup.place.directory), secrets=secrets)
 
 
-def written(found: Found, view: ConversationView, entries: list[Entry], form: Form, *, directory: str, secrets: tuple[str, ...]) -> str:
+def written(found: Found, view: ConversationView, talk: Talk, form: Form, *, directory: str, secrets: tuple[str, ...]) -> str:
     """The chat in that form. PURE but for the machine's time zone."""
 
     def clean(text: str) -> str:
@@ -82,11 +80,11 @@ def written(found: Found, view: ConversationView, entries: list[Entry], form: Fo
 
     match form:
         case "html":
-            return page(heading(found, view, clean(directory), secrets), blocks_of(entries, clean), zone=None)
+            return page(heading(found, view, clean(directory), secrets), blocks_of(talk, clean), zone=None)
         case "markdown":
-            return markdown(heading(found, view, clean(directory), secrets), blocks_of(entries, clean))
+            return markdown(heading(found, view, clean(directory), secrets), blocks_of(talk, clean))
         case "jsonl":
-            return "".join(redact(encode(to_json(entry)), secrets) + "\n" for entry in entries)
+            return "".join(redact(encode(to_json(entry)), secrets) + "\n" for entry in talk.all_entries())
 
 
 def heading(found: Found, view: ConversationView, directory: str, secrets: tuple[str, ...]) -> Heading:

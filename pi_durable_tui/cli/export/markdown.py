@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import assert_never
 
-from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark
+from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark, Work
+from pi_durable_tui.cli.export.inline import escaped
 from pi_durable_tui.cli.export.page import Heading
 
 _FENCES = re.compile(r"`{3,}")
@@ -31,7 +32,11 @@ def _block(block: Block) -> str:
             return f"## {block.model}\n\n{thinking}{block.text}\n" + (f"\n*{block.problem}*\n" if block.problem else "")
         case Call():
             body = [_fenced(block.diff, "diff") if block.diff else "", _fenced(block.output) if block.output.strip() else "*no output*\n"]
+            body += [_block(block.work)] if block.work is not None else []
             return f"### {'✗' if block.is_error else '✓'} `{block.title.replace('`', chr(39))}`\n\n" + "\n".join(part for part in body if part)
+        case Work():
+            inner = "\n".join(map(_block, block.blocks))
+            return f"<details><summary>What subagent {escaped(block.name)} did</summary>\n\n{inner}\n</details>\n"
         case Remark():
             return f"<details><summary>{block.title}</summary>\n\n{_fenced(block.text)}\n</details>\n"
         case _:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import assert_never
 
-from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark
+from pi_durable_tui.cli.export.blocks import Answer, Block, Call, Prompt, Remark, Work
 from pi_durable_tui.cli.export.inline import answer_html, escaped
 from pi_durable_tui.cli.export.style import STYLE
 
@@ -105,6 +105,8 @@ def _block(block: Block, zone: tzinfo | None) -> str:
             return _article(block, "answer", block.model, (thinking if block.thinking.strip() else "") + answer_html(block.text) + problem, zone)
         case Call():
             return _call(block, zone)
+        case Work():
+            return f'<article class="call">{_work(block, zone)}<p class="empty">its call has no result</p></article>'
         case Remark():
             body = f'<details><summary>{escaped(block.title)}</summary><div class="words">{escaped(block.text)}</div></details>'
             return _article(block, "remark", "", body if block.text else f"<p>{escaped(block.title)}</p>", zone)
@@ -112,7 +114,7 @@ def _block(block: Block, zone: tzinfo | None) -> str:
             assert_never(block)
 
 
-def _article(block: Block, kind: str, who: str, body: str, zone: tzinfo | None) -> str:
+def _article(block: Prompt | Answer | Remark, kind: str, who: str, body: str, zone: tzinfo | None) -> str:
     head = (
         f'<h3>{escaped(who)}</h3><a class="at" href="#e{block.entry_id}"><time datetime="{_moment(block.at_ms, UTC)}">{_moment(block.at_ms, zone)}</time></a>'
     )
@@ -123,17 +125,26 @@ def _call(call: Call, zone: tzinfo | None) -> str:
     mark, word = ("✗", "failed") if call.is_error else ("✓", "done")
     took = f' <span class="took">{call.duration_ms / 1000:.1f} s</span>' if call.duration_ms is not None else ""
     output = call.output.rstrip("\n")
-    is_open = call.is_error or (bool(call.diff) or output.count("\n") < OPEN_LINES)
+    is_open = call.is_error or bool(call.diff) or output.count("\n") < OPEN_LINES
     parts = [
         f'<details class="arguments"><summary>Arguments</summary><pre>{escaped(call.arguments)}</pre></details>' if call.arguments else "",
         f'<pre class="diff">{_diff(call.diff)}</pre>' if call.diff else "",
         f"<pre>{escaped(output)}</pre>" if output else '<p class="empty">no output</p>',
         _pictures(call.images),
+        _work(call.work, zone) if call.work is not None else "",
     ]
     summary = f'<summary><span class="mark" title="{word}">{mark}</span> <span class="title">{escaped(call.title)}</span>{took}</summary>'
     body = f'<details class="body"{" open" if is_open else ""}>{summary}{"".join(parts)}</details>'
     kind = "call failed" if call.is_error else "call"
     return f'<article class="{kind}" id="e{call.entry_id}" data-at="{_moment(call.at_ms, zone)}">{body}</article>'
+
+
+def _work(work: Work, zone: tzinfo | None) -> str:
+    """All that a subagent did, folded away."""
+    calls = sum(isinstance(block, Call) for block in work.blocks)
+    told = f' <span class="calls">{_count(calls, "call")}</span>' if calls else ""
+    body = "\n".join(_block(block, zone) for block in work.blocks)
+    return f'<details class="subagent"><summary>What subagent <b>{escaped(work.name)}</b> did{told}</summary>{body}</details>'
 
 
 def _diff(diff: str) -> str:

@@ -47,6 +47,8 @@ summary { cursor: pointer; color: var(--soft); } summary:focus-visible { outline
 .mark { color: var(--good); font-weight: 700; } .failed .mark { color: var(--bad); }
 .took { font-size: .8rem; margin-left: .4rem; }
 .arguments { margin: .3rem 0; font-size: .85rem; }
+.subagent { margin: .6rem 0; padding-left: .9rem; border-left: 3px double var(--line); }
+.subagent[open] > summary { margin-bottom: .6rem; } .subagent .prompt { margin-top: .4rem; }
 .thinking { color: var(--soft); border-left: 3px solid var(--line); padding-left: .9rem; margin: .3rem 0; }
 .remark { color: var(--soft); font-size: .9rem; border-top: 1px dashed var(--line); padding-top: .3rem; }
 .problem { color: var(--bad); } .empty { color: var(--soft); font-style: italic; margin: .3rem 0; }
