@@ -251,7 +251,7 @@ def test_a_subagents_work_stands_with_its_call_or_at_the_end_while_it_has_no_res
 def test_every_form_holds_what_subagents_did_folded_clean_and_without_keys(form: str) -> None:
     words = "<script>alert(1)</script> \x1b[31m my-very-own-key"
     text = html_of(with_subagents(words), form=form, secrets=("my-very-own-key",))
-    assert [name for name in ("reader", "deep", "deeper", "all read", "write") if name not in text] == []
+    assert [said for said in ("read ", "deeper", "all read", "write") if said not in text] == []
     assert ("my-very-own-key" in text, "\x1b" in text) == (False, False)
     if form == "html":
         assert "<script" not in text
