@@ -253,6 +253,7 @@ def test_every_form_holds_what_subagents_did_folded_clean_and_without_keys(form:
     text = html_of(with_subagents(words), form=form, secrets=("my-very-own-key",))
     assert [said for said in ("read ", "deeper", "all read", "write") if said not in text] == []
     assert ("my-very-own-key" in text, "\x1b" in text) == (False, False)
+    assert text.count("Its task") == (0 if form == "jsonl" else 3)
     if form == "html":
         assert "<script" not in text
         assert text.count('<details class="subagent">') == 3

@@ -22,11 +22,12 @@ def markdown(heading: Heading, blocks: Sequence[Block]) -> str:
     return "\n".join([f"# {' '.join(heading.title.split())}", "", *facts, "", *(_block(block) for block in blocks)])
 
 
-def _block(block: Block) -> str:
+def _block(block: Block, asker: str = "You") -> str:
+    """`asker`: whose prompts they are."""
     match block:
         case Prompt():
             images = "".join(f"\n[picture: {kind}]\n" for kind, _ in block.images)
-            return f"## You\n\n{_quoted(block.text)}\n{images}"
+            return f"## {asker}\n\n{_quoted(block.text)}\n{images}"
         case Answer():
             thinking = f"<details><summary>Thinking</summary>\n\n{_fenced(block.thinking)}\n</details>\n\n" if block.thinking.strip() else ""
             return f"## {block.model}\n\n{thinking}{block.text}\n" + (f"\n*{block.problem}*\n" if block.problem else "")
@@ -35,7 +36,7 @@ def _block(block: Block) -> str:
             body += [_block(block.work)] if block.work is not None else []
             return f"### {'✗' if block.is_error else '✓'} `{block.title.replace('`', chr(39))}`\n\n" + "\n".join(part for part in body if part)
         case Work():
-            inner = "\n".join(map(_block, block.blocks))
+            inner = "\n".join(_block(each, "Its task") for each in block.blocks)
             return f"<details><summary>What subagent {escaped(block.name)} did</summary>\n\n{inner}\n</details>\n"
         case Remark():
             return f"<details><summary>{block.title}</summary>\n\n{_fenced(block.text)}\n</details>\n"

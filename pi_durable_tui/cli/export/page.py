@@ -95,10 +95,11 @@ def _timeline(blocks: Sequence[Block], zone: tzinfo | None) -> str:
     return "".join(items)
 
 
-def _block(block: Block, zone: tzinfo | None) -> str:
+def _block(block: Block, zone: tzinfo | None, asker: str = "You") -> str:
+    """`asker`: whose prompts they are."""
     match block:
         case Prompt():
-            return _article(block, "prompt", "You", f'<div class="words">{escaped(block.text)}</div>{_pictures(block.images)}', zone)
+            return _article(block, "prompt", asker, f'<div class="words">{escaped(block.text)}</div>{_pictures(block.images)}', zone)
         case Answer():
             thinking = f'<details class="thinking"><summary>Thinking</summary><div class="words">{escaped(block.thinking)}</div></details>'
             problem = f'<p class="problem">{escaped(block.problem)}</p>' if block.problem else ""
@@ -142,8 +143,8 @@ def _call(call: Call, zone: tzinfo | None) -> str:
 def _work(work: Work, zone: tzinfo | None) -> str:
     """All that a subagent did, folded away."""
     calls = sum(isinstance(block, Call) for block in work.blocks)
-    told = f' <span class="calls">{_count(calls, "call")}</span>' if calls else ""
-    body = "\n".join(_block(block, zone) for block in work.blocks)
+    told = f' <span class="calls">· {_count(calls, "call")}</span>' if calls else ""
+    body = "\n".join(_block(block, zone, "Its task") for block in work.blocks)
     return f'<details class="subagent"><summary>What subagent <b>{escaped(work.name)}</b> did{told}</summary>{body}</details>'
 
 
