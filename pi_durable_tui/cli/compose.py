@@ -32,6 +32,7 @@ from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.history.recorder import FileRecorder
+from pi_durable_tui.tools.sandbox.sandbox import Sandbox
 
 
 class Environments:
@@ -45,6 +46,7 @@ class Environments:
         self._setup = setup
         self._state = setup.place.folder / f"session-{number}.files"
         self._made: dict[tuple[int, str], LocalEnvironment] = {}
+        self._sandbox = sandbox_of(setup)
 
     def __call__(self, conversation_id: int, agent: Agent) -> LocalEnvironment:
         key = (conversation_id, agent.cwd)
@@ -53,7 +55,7 @@ class Environments:
             cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
             # Processes keep the machine's time, also where the rest is paced.
             self._made[key] = LocalEnvironment(
-                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=hidden_keys(self._setup)
+                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=hidden_keys(self._setup), sandbox=self._sandbox
             )
         return self._made[key]
 
@@ -162,6 +164,15 @@ def workplace_of(setup: Setup, number: int, storage: Storage) -> Workplace:
         keys=hidden_keys(setup),
     )
     return Workplace(environments=environments, recorder=recorder)
+
+
+def sandbox_of(setup: Setup) -> Sandbox | None:
+    """What the person wants around commands (rule SA-15); None: nothing."""
+    mode, home = setup.settings.sandbox, setup.environ.get("HOME", "/")
+    if mode == "off":
+        return None
+    folders = (f"{home}{folder[1:]}" if folder.startswith("~") else folder for folder in setup.settings.sandbox_writable)
+    return Sandbox(mode, tuple(os.path.realpath(folder) for folder in folders))
 
 
 def hidden_keys(setup: Setup) -> tuple[str, ...]:

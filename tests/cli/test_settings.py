@@ -46,6 +46,8 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "store": "jsonl",
         "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
         "base_urls": {"openai": "http://127.0.0.1:9/v1"},
+        "sandbox": "full",
+        "sandbox_writable": ["~/.cache", "/srv/shared"],
         "mcp_servers": {"docs": {"command": "docs-server", "args": ["-v"]}, "far": {"url": "https://example.org/mcp", "headers": {"X-Key": "$FAR_KEY"}}},
         "retry": {"max_retries": 7, "enabled": False},
         "compaction": {"keep_tokens": 900},
@@ -61,6 +63,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         steering_mode="all",
         follow_up_mode="all",
     )
+    assert (found.sandbox, found.sandbox_writable) == ("full", ("~/.cache", "/srv/shared"))
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert found.base_urls == content["base_urls"]
     assert found.mcp_servers == {
@@ -174,7 +177,7 @@ def test_a_model_that_may_work_is_not_held_back(model: str, environ: dict[str, s
 
 @pytest.mark.rule("CL-5")
 def test_no_model_names_every_variable_that_was_looked_for() -> None:
-    text = providers.no_model().message
+    text = providers.no_model().hint
     assert [name for name in providers.DEFAULTS if PROVIDERS[name].keys[0] not in text] == []
 
 

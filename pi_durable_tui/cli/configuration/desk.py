@@ -139,7 +139,7 @@ def _row(meaning: Meaning, said: Said, agent: Agent | None) -> Setting:
         choices=choices(meaning.key),
         allowed=words,
         is_own=meaning.key in said.file,
-        is_edited_here=getattr(kind, "__origin__", None) is not dict,
+        is_edited_here=getattr(kind, "__origin__", None) not in {dict, list},
         when=meaning.when,
     )
 

@@ -42,6 +42,8 @@ def shown(value: object) -> str:
         case dict():
             count = len(msgspec.convert(value, dict[str, object]))
             return f"{count} set" if count else "none"
+        case list() | tuple():
+            return ", ".join(map(str, msgspec.convert(value, list[object]))) or "none"
         case _:
             return str(value)
 
@@ -51,7 +53,7 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("thinking", "How much the model reasons before it answers.", "off"),
     _meaning("approve", "What the agent may do unasked: nothing but reading, edits too, all, or only plan.", "ask"),
     _meaning("theme", "The colours.", "system"),
-    _meaning("mouse", "Whether the app takes the mouse; if not, the terminal keeps it, for selecting in its own way.", True, "next start"),
+    _meaning("mouse", "Whether the app takes the mouse; if not, the terminal keeps it, for selecting in its own way.", "true", "next start"),
     _meaning("max_turns", "A run ends after so many requests to the model; what it did is stored.", _HARNESS.limits.max_turns),
     _meaning("max_cost_usd", "A run ends once it has cost so much; what it did is stored.", _HARNESS.limits.max_cost_usd),
     _meaning("steering_mode", "Of several messages sent while the agent works: one after each round of tools, or all at once.", _HARNESS.steering_mode),
@@ -66,6 +68,8 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("retry.base_delay_ms", "How long the first wait before that is; each one is twice as long.", _HARNESS.retry.base_delay_ms),
     _meaning("retry.max_delay_ms", "The longest wait.", _HARNESS.retry.max_delay_ms),
     _meaning("store", "How new sessions are stored: one SQLite file, or JSON lines that people can read.", "sqlite", "new sessions"),
+    _meaning("sandbox", "What is put around commands: nothing, a wall that protects files, or one that takes the network away too.", "off", "next start"),
+    _meaning("sandbox_writable", "Folders that commands may write inside of the wall, beside the working directory.", (), "next start"),
     _meaning("models", "What you say of single models: window, prices, thinking levels.", {}, "next start"),
     _meaning("base_urls", "Where providers are reached, other than where they usually are.", {}, "next start"),
     _meaning("mcp_servers", "Servers whose tools the agent may use; /reload takes them over.", {}, "next start"),
