@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pi_durable_tui.cli import paths, settings
 from pi_durable_tui.cli.chats import choose
 from pi_durable_tui.cli.compose import all_models, open_free, open_harness, open_session, stored_directory, workplace_of
 from pi_durable_tui.cli.gateways import Gateways
@@ -144,7 +145,8 @@ def new_agent(setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:
 async def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
     """Why `model` cannot be asked as things are (CASE-H2); None: it may work. Without any, servers on this machine are looked for (rule CL-5)."""
     if model is None:
-        return no_model(offer(await answering(setup.clock)))
+        settings_file = paths.folders(setup.environ).config / settings.NAME
+        return no_model(offer(await answering(setup.clock)), settings_file=str(settings_file))
     return unreachable(model, setup.environ, setup.settings.base_urls)
 
 

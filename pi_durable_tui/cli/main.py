@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from pi_durable_tui.cli.report import report
-from pi_durable_tui.cli.wish import COMPLETING, open_chat, plain_wish
+from pi_durable_tui.cli.wish import COMMANDS, COMPLETING, HIDDEN, open_chat, plain_wish
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -22,11 +22,21 @@ def run(arguments: Sequence[str]) -> int:
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
     try:
         wish = plain_wish(arguments)
+        if len(arguments) == 1 and wish is not None:
+            _check(arguments)
         code = open_chat(wish) if wish is not None else _parsed(arguments)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the top: whatever comes here is printed and becomes an exit code
         return report(error, debug="--debug" in options)
     return code
+
+
+def _check(arguments: Sequence[str]) -> None:
+    """Return if a single word is a prompt, and no command with a letter wrong."""
+    from pi_durable_tui.cli.commands.misuse import near_miss
+
+    if (missed := near_miss(arguments, COMMANDS - HIDDEN)) is not None:
+        raise missed
 
 
 def _parsed(arguments: Sequence[str]) -> int:
@@ -35,7 +45,7 @@ def _parsed(arguments: Sequence[str]) -> int:
     from typer.exceptions import TyperException
 
     from pi_durable_tui.cli.commands.application import app
-    from pi_durable_tui.errors import BadRequest
+    from pi_durable_tui.cli.commands.misuse import misuse
 
     command = typer.main.get_command(app)
     try:
@@ -44,7 +54,7 @@ def _parsed(arguments: Sequence[str]) -> int:
     except typer.Exit as ended:
         return ended.exit_code
     except TyperException as error:
-        return report(BadRequest(error.format_message(), hint="See pidurable --help; words after -- are always a prompt."), debug=False)
+        return report(misuse(error), debug=False)
     return code if isinstance(code, int) else 0
 
 

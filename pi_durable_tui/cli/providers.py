@@ -41,10 +41,17 @@ def unreachable(model: str, environ: Mapping[str, str], base_urls: Mapping[str, 
     return ConfigError(found.message, hint=f"Or choose another model with --model. {_NEXT_STEP}") if isinstance(found, ModelFailed) else None
 
 
-def no_model(offered: str = "") -> ConfigError:
-    """No model was named and no key found: what was looked for and what to do (rule CL-5). `offered`: what can be had on this machine."""
-    names = ", ".join(f"{PROVIDERS[provider].keys[0]}" for provider in DEFAULTS)
+def no_model(offered: str = "", *, settings_file: str = "settings.json") -> ConfigError:
+    """No model was named and no key found: every way to one, short enough for a small screen (rule CL-5).
+
+    Args:
+        offered: What can be had on this machine; "": no server answers.
+        settings_file: Where a model can be named for good.
+    """
+    keys = ", ".join(PROVIDERS[provider].keys[0] for provider in DEFAULTS)
+    server = "" if offered else " Or start Ollama, llama.cpp or LM Studio on this machine."
     return ConfigError(
-        f"No model is configured: none was named, and none of {names} is set. Nothing was sent.",
-        hint=" ".join(part for part in (offered, "Set one of them, or name a model with --model, PIDURABLE_MODEL or the settings.", _NEXT_STEP) if part),
+        "No model is chosen, and no key was found. Nothing was sent.",
+        hint=f"{offered} Set one of {keys}, and start again.{server} Or set OPENAI_BASE_URL and name a model with --model openai/NAME, "
+        f'or for good with "model" in {settings_file}. {_NEXT_STEP}'.strip(),
     )

@@ -21,6 +21,9 @@ from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 COMMANDS = frozenset({"chat", "completion", "demo", "demo-player", "doctor", "export", "inspect", "log", "selftest", "sessions", "watch"})
 """The names of the commands: a first word that is none of them begins a prompt."""
 
+HIDDEN = frozenset({"chat", "demo-player"})
+"""Those that no person types."""
+
 COMPLETING = "_PIDURABLE_COMPLETE"
 """The variable by which a shell asks for completions."""
 

@@ -84,7 +84,7 @@ def load(name: str, shelves: tuple[Path, ...] = SHELVES) -> Story:
     if name and (folder / CARD).is_file():
         return _read(folder, str(folder))
     there = f"There are: {', '.join(known)}." if known else "This installation has none."
-    raise NotFound(f"recorded session {name!r}", where="the recorded sessions", hint=f"{there} Or name a folder that pidurable sessions record has made.")
+    raise NotFound(f"recorded session {name!r}", where="this installation", hint=f"{there} Or name a folder that pidurable sessions record has made.")
 
 
 def _read(folder: Path, reference: str) -> Story:

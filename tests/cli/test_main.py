@@ -95,7 +95,7 @@ def test_the_version_is_one_line_on_stdout(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--nope"], "No such option: --nope"),
+        (["--nope"], "There is no option --nope here. Nothing was started."),
         (["--approve", "never"], "'never'"),
         (["demo", "--speed", "0"], "--speed"),
         (["inspect", "a", "b"], "unexpected extra argument"),

@@ -45,7 +45,7 @@ def test_a_demo_types_itself_dies_and_comes_back_with_all_that_was_on_the_screen
 @pytest.mark.rule("CL-5", "CASE-H2")
 def test_without_a_key_the_app_opens_and_says_what_it_looked_for(start: Start) -> None:
     terminal = start()
-    terminal.wait_for("No model is configured", "ANTHROPIC_API_KEY", "Without a key: pidurable demo", "● stored")
+    terminal.wait_for("No model is chosen", "ANTHROPIC_API_KEY", "pidurable demo", "● stored")
     terminal.press("ctrl+d")
     assert terminal.wait_end() == 0
 
