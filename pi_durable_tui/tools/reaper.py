@@ -90,6 +90,15 @@ def threads_of(user: int) -> int:
     return count
 
 
+def allowed_processes(limit: int, user: int) -> int | None:
+    """What the kernel shall hold a command to: the second line, where children multiply faster than they are counted.
+
+    It counts all processes of the user, so those that run already come on top; the agent has room left when the command has none. None
+    for root, of whom it counts nothing.
+    """
+    return limit + threads_of(user) if LINUX and user != 0 else None
+
+
 def lower(kind: int, limit: int) -> None:
     """Let the command, and what it starts, have no more of this than `limit`, or than we have ourselves."""
     hard = resource.getrlimit(kind)[1]
@@ -124,9 +133,7 @@ class Reaper:
         os.set_inheritable(self.control, False)  # noqa: FBT003
         gate_read, gate_write = os.pipe()
         directory_read, directory_write = os.pipe()
-        # The kernel counts all processes of the user, and none of root. What runs already must not count, and the agent keeps its own room.
-        user = os.getuid()
-        allowed = self.processes + threads_of(user) if LINUX and user != 0 else None
+        allowed = allowed_processes(self.processes, os.getuid())
         self.shell = os.fork()
         if self.shell == 0:
             os.close(gate_write)

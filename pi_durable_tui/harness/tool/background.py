@@ -37,6 +37,8 @@ from pi_durable_tui.session.transaction import Transaction
 KILLED = Diagnostic("error", "interrupted", "The program was killed, and this ended with it. It may have done its work in part.")
 CLOSED = Diagnostic("warn", "aborted", "The program was closed, and this was ended with it.")
 STOPPED = Diagnostic("warn", "aborted", "It was stopped.")
+TOLD_CHARS = 4_000
+"""So much of the end of its output is told of a call that was ended."""
 
 
 async def put_in_background(runtime: TaskRuntime, tool: Tool, arguments: JsonObject, *, title: str) -> None:
@@ -104,7 +106,7 @@ async def start(runtime: TaskRuntime) -> None:
 async def run(runtime: TaskRuntime) -> None:
     """Reached only when a process ended after the intent: what it did ended with it, and is not begun again."""
     remarks = (KILLED if runtime.task.restarts else CLOSED, *await leftovers(runtime, from_json(runtime.task.input, BackgroundInput).name))
-    result = decide.cut_short(await stored_output(runtime), *remarks)
+    result = decide.cut_short((await stored_output(runtime))[-TOLD_CHARS:], *remarks)
 
     async def write(transaction: Transaction, task: Task) -> Move:
         await _enter(transaction, task, result)
@@ -146,7 +148,7 @@ async def end_with_the_process(services: Services, table: TaskTable) -> None:
 
 async def _close(transaction: Transaction, task: Task, remark: Diagnostic) -> None:
     slot = slot_of((await transaction.document(LIVE, task.conversation_id)).value, task.id) or {}
-    await _enter(transaction, task, decide.cut_short(str(slot.get("output", "")), remark))
+    await _enter(transaction, task, decide.cut_short(str(slot.get("output", ""))[-TOLD_CHARS:], remark))
 
 
 async def _finish(runtime: TaskRuntime, result: ToolResult) -> None:
