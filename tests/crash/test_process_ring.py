@@ -6,31 +6,23 @@ PIDURABLE_TEST_KILLS (200 unless set).
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
-import apsw
 import pytest
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.errors import EnvironmentFailure, NotFound
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
 from pi_durable_tui.storage.port import Storage
-from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.cli_runs import Desk, new_desk
 from tests.support.crash_oracle import faults
-from tests.support.crash_processes import Forks, lines, store_of, wait_for_moment, warmed
+from tests.support.crash_processes import Forks, lines, looked, newest, wait_for_moment, warmed
 from tests.support.journey_forks import ANSWER, COMMANDS, MODEL
-
-T = TypeVar("T")
 
 KILLS = int(os.environ.get("PIDURABLE_TEST_KILLS", "200"))
 SHARDS = 4
@@ -67,39 +59,15 @@ def newest_shown(desk: Desk) -> int:
     return max((event["seq"] for event in shown), default=0)
 
 
-def looked(desk: Desk, look: Callable[[Storage], Awaitable[T]]) -> T | None:
-    """What `look` sees in the store, which must be sound; None while there is none, or none that was ever written."""
-
-    async def open_and_look(path: Path) -> T:
-        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
-        try:
-            return await look(storage)
-        finally:
-            await storage.close()
-
-    path = store_of(desk)
-    if path is None:
-        return None
-    try:
-        seen = asyncio.run(open_and_look(path))
-    except (NotFound, EnvironmentFailure):  # killed while it was being made: nothing was acknowledged, and the next writer makes it whole
-        return None
-    connection = apsw.Connection(f"file:{path}?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
-    try:
-        assert list(connection.execute("PRAGMA integrity_check")) == [("ok",)]
-    finally:
-        connection.close()
-    return seen
-
-
-async def newest(storage: Storage) -> int:
-    """The newest commit in the store."""
-    return (await storage.metadata()).next_seq - 1
-
-
 async def has_input(storage: Storage) -> bool:
     """Whether an input is in the store."""
     return bool((await storage.submissions(limit=1)).items)
+
+
+async def has_answer(storage: Storage) -> bool:
+    """Whether the answer is in the store."""
+    entries = [stored.entry.message for chat in (await storage.conversations()).items for stored in (await storage.entries(chat.id)).items]
+    return any(isinstance(message, AssistantMessage) and message.text == ANSWER for message in entries)
 
 
 async def traces(storage: Storage) -> Counter[str]:
@@ -125,6 +93,8 @@ def kill_once(forks: Forks, desk: Desk, chance: random.Random, tally: Tally, arg
     moment = wait_for_moment(chance, desk, pid)
     os.kill(pid, signal.SIGKILL)
     code = forks.wait(pid)
+    if (code == 0 or ANSWER in lines(desk, "stdout")) and not looked(desk, has_answer):
+        tally.found.append(f"session {tally.sessions}: the answer was told, by stdout or an exit status of {code}, and is not stored")
     if code != -signal.SIGKILL:
         tally.ends += 1
         if code != 0:

@@ -210,7 +210,7 @@ async def test_cancelling_a_stop_passes_the_cancellation_on():
     assert bench.running == 0
 
 
-@pytest.mark.rule("GE-2", "FB-28", "FB-29")
+@pytest.mark.rule("GE-2", "PR-3", "FB-28", "FB-29")
 async def test_at_any_rhythm_stores_keep_their_distance_and_lag_by_the_interval_at_most(seed):
     chance = random.Random(seed)
     bench = Bench(takes_ms=chance.choice([0, 30, 80]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import os
@@ -9,12 +10,20 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+import apsw
+
+from pi_durable_tui.clock import SystemClock
+from pi_durable_tui.errors import EnvironmentFailure, NotFound
+from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.cli_runs import ROOT, Desk
+
+T = TypeVar("T")
 
 LONGEST_S = 0.8
 """About as long as a run takes."""
@@ -26,9 +35,9 @@ class Forks:
 
     process: subprocess.Popen[str]
 
-    def start(self, desk: Desk, *arguments: str) -> int:
-        """The pid of a run that has been started."""
-        return self._ask(arguments=arguments, cwd=str(desk.work), environ=desk.environ(), folder=str(desk.root))["pid"]
+    def start(self, desk: Desk, *arguments: str, environ: Mapping[str, str] | None = None, **options: str) -> int:
+        """The pid of a run that has been started. `options`: "terminal" and "model", see `journey_forks`."""
+        return self._ask(arguments=arguments, cwd=str(desk.work), environ={**desk.environ(), **(environ or {})}, folder=str(desk.root), **options)["pid"]
 
     def wait(self, pid: int) -> int:
         """How a run ended: its exit code, or minus the signal."""
@@ -67,6 +76,36 @@ def store_of(desk: Desk) -> Path | None:
     return next(desk.data.glob("*/session.sqlite"), None)
 
 
+def looked(desk: Desk, look: Callable[[Storage], Awaitable[T]]) -> T | None:
+    """What `look` sees in the store, which must be sound; None while there is none, or none that was ever written."""
+
+    async def open_and_look(path: Path) -> T:
+        storage = await open_sqlite(path, clock=SystemClock(), read_only=True, inline=True)
+        try:
+            return await look(storage)
+        finally:
+            await storage.close()
+
+    path = store_of(desk)
+    if path is None:
+        return None
+    try:
+        seen = asyncio.run(open_and_look(path))
+    except (NotFound, EnvironmentFailure):  # killed while it was being made: nothing was acknowledged, and the next writer makes it whole
+        return None
+    connection = apsw.Connection(f"file:{path}?mode=ro", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+    try:
+        assert list(connection.execute("PRAGMA integrity_check")) == [("ok",)]
+    finally:
+        connection.close()
+    return seen
+
+
+async def newest(storage: Storage) -> int:
+    """The newest commit in the store."""
+    return (await storage.metadata()).next_seq - 1
+
+
 def wait_for_moment(chance: random.Random, desk: Desk, pid: int) -> str:
     """Return at a random moment of the run: at a log-uniform time, within 2 ms of a commit or of an effect, or in mid-answer."""
     kind = chance.choices(("at a time", "near a commit", "near an effect", "in mid-answer"), weights=(4, 3, 1, 1))[0]
@@ -89,11 +128,11 @@ def _wait_for_line(desk: Desk, name: str, number: int, pid: int) -> None:
     """Return once so many more lines are in the file, or the run is over."""
     wanted = len(lines(desk, name)) + number
     deadline_s = time.monotonic() + LONGEST_S
-    while len(lines(desk, name)) < wanted and time.monotonic() < deadline_s and _is_alive(pid):
+    while len(lines(desk, name)) < wanted and time.monotonic() < deadline_s and is_alive(pid):
         time.sleep(0.000_5)
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     """Whether the run still goes on."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
