@@ -13,9 +13,9 @@ import selectors
 import signal
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import Literal
+from typing import IO, Any, Literal, cast
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -124,8 +124,31 @@ class TerminalApp(App[None], inherit_bindings=False):
             self.fail(error)
 
 
+class Terminal:
+    """Where the driver writes. What is written to a terminal that is gone is dropped: whoever waited for it would wait for ever."""
+
+    def __init__(self, file: IO[str]) -> None:
+        self._file = file
+        self.fileno, self.isatty = file.fileno, file.isatty
+
+    def write(self, text: str) -> int:
+        """Write, or do nothing."""
+        with suppress(OSError):
+            return self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back, or do nothing."""
+        with suppress(OSError):
+            self._file.flush()
+
+
 class ToldDriver(LinuxDriver):
     """Tells the app when it takes the terminal and when it has given it back."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._file = cast("IO[str]", Terminal(self._file))
 
     def start_application_mode(self) -> None:
         self._tell("on")
