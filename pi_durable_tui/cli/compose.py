@@ -29,6 +29,7 @@ from pi_durable_tui.storage.conversion import open_store
 from pi_durable_tui.storage.jsonl import JsonlStorage
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.sqlite import SqliteStorage
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.history.recorder import FileRecorder
@@ -100,7 +101,7 @@ async def open_session(setup: Setup, number: int, *, read_only: bool = False) ->
     if not read_only:
         paths.tighten(setup.place)
     storage = await open_store(kind, paths.session_path(setup.place, number, kind), clock=setup.clock, read_only=read_only)
-    if isinstance(storage, JsonlStorage) and not read_only:
+    if isinstance(storage, JsonlStorage | SqliteStorage) and not read_only:
         for text in storage.notices:
             note(f"session {number}: {text}")
     return storage

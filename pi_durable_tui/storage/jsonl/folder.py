@@ -17,7 +17,9 @@ from pi_durable_tui.storage.files import FileOps
 from pi_durable_tui.storage.jsonl.aside import conversation_of
 from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, file_name
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, is_sidecar, recovered
+from pi_durable_tui.storage.jsonl.upgrade import in_this_version, kept_copy, read_files, version_of
 from pi_durable_tui.storage.port import PutAside
+from pi_durable_tui.storage.versions.steps import STEPS, Steps, can_upgrade
 
 _NEW = ".new"
 _KEPT = re.compile(rf"(?P<name>.+){re.escape(SUFFIX)}\.cut-[1-9][0-9]*")
@@ -28,11 +30,13 @@ class Folder:
 
     Args:
         path: Its real path.
+        steps: How older versions become this one.
     """
 
-    def __init__(self, path: Path, files: FileOps) -> None:
+    def __init__(self, path: Path, files: FileOps, steps: Steps = STEPS) -> None:
         self.path = path
         self.files = files
+        self.steps = steps
 
     def file(self, name: str) -> Path:
         """The path of `main` or of a sidecar."""
@@ -52,11 +56,17 @@ class Folder:
             NotFound: There is no store.
             SchemaTooNew, StoreCorrupt: As `recovered`.
         """
+        if (kept := kept_copy(self.path, self.files)) is not None:
+            return Folder(kept, self.files, self.steps).recover()
         main = self._read(MAIN)
         if main is None:
             if self.files.size_bytes(self.path) is not None and self.sidecars():
                 raise StoreCorrupt(str(self.path), where=file_name(MAIN), what="the file is missing")
             raise NotFound("session", where=str(self.path))
+        version = version_of(main)
+        if version is not None and can_upgrade(version, self.steps):  # only to be read: a writer has brought it up to date before
+            newer = in_this_version(read_files(self.path, self.files), version=version, steps=self.steps, store=str(self.path))
+            return recovered(str(self.path), newer[MAIN], newer.keys() - {MAIN}, newer.get)
         return recovered(str(self.path), main, self.sidecars(), self._read)
 
     def repair(self, found: Recovered) -> tuple[str, ...]:

@@ -19,10 +19,12 @@ from pi_durable_tui.storage.jsonl.recovery import Recovered
 from pi_durable_tui.storage.jsonl.snapshot import main_of
 from pi_durable_tui.storage.jsonl.source import Source
 from pi_durable_tui.storage.jsonl.store import JsonlStorage
+from pi_durable_tui.storage.jsonl.upgrade import upgrade
 from pi_durable_tui.storage.jsonl.writer import Writer
 from pi_durable_tui.storage.lock import acquire
 from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
 from pi_durable_tui.storage.space import Reserve, SpaceRule
+from pi_durable_tui.storage.versions.steps import STEPS, Steps
 
 
 async def open_jsonl(
@@ -35,6 +37,7 @@ async def open_jsonl(
     fsync: bool = True,
     space: SpaceRule | None = None,
     reclaim: ReclaimRule | None = None,
+    steps: Steps = STEPS,
 ) -> JsonlStorage:
     """An open store; for writing, this process owns it until it is closed or dies.
 
@@ -45,6 +48,7 @@ async def open_jsonl(
         inline: Run on the calling thread instead of a thread of its own.
         fsync: Acknowledged commits survive a power cut. Without it they survive a killed process, and a power cut may leave a store
             that is refused as damaged.
+        steps: How older versions become this one.
 
     Raises:
         StoreLocked: Another process owns it, named. Nothing was changed.
@@ -58,7 +62,7 @@ async def open_jsonl(
 
     def work() -> JsonlStorage:
         check_own(folder)
-        real = Folder(Path(os.path.realpath(folder)), doors)
+        real = Folder(Path(os.path.realpath(folder)), doors, steps)
         with _system(real.path):
             if read_only:
                 return JsonlStorage(real.path, source=Source.following(real), writer=None, runner=runner, on_close=_nothing)
@@ -89,7 +93,9 @@ def _open_owner(folder: Folder, runner: Runner, *, since_ms: int, fsync: bool, s
     folder.files.create_folder(folder.path)
     lock = acquire(folder.path, since_ms=since_ms)
     try:
+        notice = upgrade(folder.path, folder.files, folder.steps)
         found, notices = _recover(folder)
+        notices = (*notices, *((notice,) if notice else ()))
         if fsync:
             # What an owner without it, or one that was killed, left to the system's leisure is what later commits build on.
             folder.sync([MAIN, *found.tails])

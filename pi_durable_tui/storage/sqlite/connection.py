@@ -24,6 +24,7 @@ from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata
 from pi_durable_tui.storage.sqlite import schema
 from pi_durable_tui.storage.sqlite.row import Column, row_hash, verified
 from pi_durable_tui.storage.sqlite.sql import Sql
+from pi_durable_tui.storage.versions.steps import STEPS, Steps, can_upgrade
 
 Synchronous: TypeAlias = Literal["full", "normal"]
 ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
@@ -54,22 +55,25 @@ def metadata_row(counters: Metadata) -> tuple[Column, ...]:
     return (*columns, row_hash("durable_metadata", columns))
 
 
-def read_metadata(sql: Sql, path: Path) -> Metadata:
+def read_metadata(sql: Sql, path: Path, *, version: int = SCHEMA_VERSION) -> Metadata:
     """The counters as stored.
+
+    Args:
+        version: That of the file; another one is only met on the way to this one.
 
     Raises:
         SchemaTooNew: Written by a newer program; found out before the row is verified, whose form may be newer too.
         StoreCorrupt: The row is missing or damaged.
     """
-    version = (sql.row("SELECT schema_version FROM durable_metadata") or (None,))[0]
-    if isinstance(version, int) and version > SCHEMA_VERSION:
-        raise SchemaTooNew(str(path), found=version, known=SCHEMA_VERSION)
+    found = (sql.row("SELECT schema_version FROM durable_metadata") or (None,))[0]
+    if isinstance(found, int) and found > SCHEMA_VERSION:
+        raise SchemaTooNew(str(path), found=found, known=SCHEMA_VERSION)
     row = sql.row(SELECT_METADATA)
     if row is None:
         raise StoreCorrupt(str(path), where="durable_metadata", what="the counters are not there")
     *counters, digest = row
     verified("durable_metadata", (*counters, b"", digest), path=str(path), key=0)
-    if counters[2] != SCHEMA_VERSION:
+    if counters[2] != version:
         raise StoreCorrupt(str(path), where="durable_metadata", what=f"there never was a schema version {counters[2]}")
     return msgspec.convert(dict(zip(("next_id", "next_seq", "schema_version", "last_at_ms"), counters, strict=True)), Metadata)
 
@@ -98,7 +102,7 @@ def open_for_reading(path: Path, mode: ReadMode, *, vfs: str | None = None) -> S
     return sql
 
 
-def inspect(path: Path, files: FileOps, *, vfs: str | None = None) -> bool:
+def inspect(path: Path, files: FileOps, *, vfs: str | None = None, steps: Steps = STEPS) -> bool:
     """True when the file is a whole session file; False when its creation was cut off before the first commit.
 
     Raises:
@@ -109,7 +113,7 @@ def inspect(path: Path, files: FileOps, *, vfs: str | None = None) -> bool:
     with reading(path):
         sql = open_for_reading(path, read_mode(path, files), vfs=vfs)
         try:
-            return check_schema(sql, path)
+            return check_schema(sql, path, steps)
         finally:
             sql.close()
 
@@ -120,8 +124,11 @@ def was_being_made(path: Path, files: FileOps) -> bool:
     return head.startswith(JOURNAL_MAGIC) and head[16:20] == bytes(4)  # how many pages there were before
 
 
-def check_schema(sql: Sql, path: Path) -> bool:
+def check_schema(sql: Sql, path: Path, steps: Steps = STEPS) -> bool:
     """False when there are no tables yet; else True, and the counters were read.
+
+    Args:
+        steps: From which older versions there is a way to this one.
 
     Raises:
         StoreCorrupt: Another program's file, or tables are missing. SchemaTooNew: as in `read_metadata`.
@@ -134,7 +141,8 @@ def check_schema(sql: Sql, path: Path) -> bool:
         raise StoreCorrupt(str(path), where="its header", what="it is a SQLite file of another program")
     if "durable_metadata" not in tables:
         raise StoreCorrupt(str(path), where="its schema", what="the table durable_metadata is missing")
-    read_metadata(sql, path)
+    found = (sql.row("SELECT schema_version FROM durable_metadata") or (None,))[0]
+    read_metadata(sql, path, version=found if isinstance(found, int) and can_upgrade(found, steps) else SCHEMA_VERSION)
     if missing := sorted(schema.TABLES - tables):
         raise StoreCorrupt(str(path), where="its schema", what=f"the table {missing[0]} is missing")
     return True

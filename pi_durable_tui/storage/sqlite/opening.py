@@ -17,7 +17,9 @@ from pi_durable_tui.storage.space import Reserve, SpaceRule
 from pi_durable_tui.storage.sqlite.connection import Synchronous, inspect, open_for_writing, reading
 from pi_durable_tui.storage.sqlite.source import Follower, Own
 from pi_durable_tui.storage.sqlite.store import SqliteStorage
+from pi_durable_tui.storage.sqlite.upgrade import upgrade
 from pi_durable_tui.storage.sqlite.writer import Writer
+from pi_durable_tui.storage.versions.steps import STEPS, Steps
 
 
 async def open_sqlite(
@@ -30,6 +32,7 @@ async def open_sqlite(
     synchronous: Synchronous = "full",
     space: SpaceRule | None = None,
     vfs: str | None = None,
+    steps: Steps = STEPS,
 ) -> SqliteStorage:
     """An open store; for writing, this process owns it until it is closed or dies.
 
@@ -40,6 +43,7 @@ async def open_sqlite(
         inline: Run on the calling thread instead of a thread of its own.
         synchronous: full: acknowledged commits survive a power cut. normal: they survive a killed process.
         vfs: Name of a registered SQLite VFS, for tests that make the disk fail.
+        steps: How older versions become this one.
 
     Raises:
         StoreLocked: Another process owns it, named. Nothing was changed.
@@ -55,8 +59,8 @@ async def open_sqlite(
         check_own(path)
         real = Path(os.path.realpath(path))
         if read_only:
-            return _open_follower(real, doors, runner, vfs)
-        return _open_owner(real, doors, runner, since_ms=clock.now_ms(), synchronous=synchronous, rule=space or SpaceRule(), vfs=vfs)
+            return SqliteStorage(real, source=Follower(real, doors, vfs=vfs, steps=steps), writer=None, runner=runner, on_close=_nothing)
+        return _open_owner(real, doors, runner, since_ms=clock.now_ms(), synchronous=synchronous, rule=space or SpaceRule(), vfs=vfs, steps=steps)
 
     opening = asyncio.ensure_future(runner.run(work))
     try:
@@ -79,11 +83,9 @@ async def _abandon(opening: asyncio.Future[SqliteStorage], runner: Runner) -> No
         await storage.close()
 
 
-def _open_follower(path: Path, files: FileOps, runner: Runner, vfs: str | None) -> SqliteStorage:
-    return SqliteStorage(path, source=Follower(path, files, vfs=vfs), writer=None, runner=runner, on_close=_nothing)
-
-
-def _open_owner(path: Path, files: FileOps, runner: Runner, *, since_ms: int, synchronous: Synchronous, rule: SpaceRule, vfs: str | None) -> SqliteStorage:
+def _open_owner(
+    path: Path, files: FileOps, runner: Runner, *, since_ms: int, synchronous: Synchronous, rule: SpaceRule, vfs: str | None, steps: Steps
+) -> SqliteStorage:
     with _system(path):
         files.create_folder(path.parent)
     lock = acquire(path, since_ms=since_ms)
@@ -91,10 +93,11 @@ def _open_owner(path: Path, files: FileOps, runner: Runner, *, since_ms: int, sy
         with _system(path):
             if files.size_bytes(path) is None:
                 files.create(path)
-            is_whole = inspect(path, files, vfs=vfs)
+            is_whole = inspect(path, files, vfs=vfs, steps=steps)
             own = Own(open_for_writing(path, files, is_new=not is_whole, vfs=vfs), path)
         try:
             with reading(path):
+                notice = upgrade(own.sql, path, files, steps)
                 writer = Writer(own.sql, path, own.reads, reserve=Reserve(path, files, rule), rule=rule, synchronous=synchronous)
         except BaseException:
             own.close()
@@ -102,7 +105,7 @@ def _open_owner(path: Path, files: FileOps, runner: Runner, *, since_ms: int, sy
     except BaseException:
         lock.release()
         raise
-    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release)
+    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release, notices=(notice,) if notice else ())
 
 
 @contextlib.contextmanager

@@ -15,10 +15,15 @@ from pi_durable_tui.storage.files import FileOps
 from pi_durable_tui.storage.sqlite.connection import check_schema, open_for_reading, read_mode, reading, was_being_made
 from pi_durable_tui.storage.sqlite.reads import Reads
 from pi_durable_tui.storage.sqlite.sql import Sql
+from pi_durable_tui.storage.sqlite.upgrade import upgraded_copy
+from pi_durable_tui.storage.versions.steps import STEPS, Steps
 
 T = TypeVar("T")
 
 _Mark: TypeAlias = tuple[int | None, int | None]
+
+_OLD: _Mark = (None, None)
+"""An older program is writing: what was copied from its file is copied anew for every read."""
 
 
 class Source(Protocol):
@@ -59,10 +64,11 @@ class Follower:
         NotFound, StoreCorrupt, SchemaTooNew, EnvironmentFailure: Nothing was changed.
     """
 
-    def __init__(self, path: Path, files: FileOps, *, vfs: str | None = None) -> None:
+    def __init__(self, path: Path, files: FileOps, *, vfs: str | None = None, steps: Steps = STEPS) -> None:
         self._path = path
         self._files = files
         self._vfs = vfs
+        self._steps = steps
         self._sql: Sql | None = None
         self._mark: _Mark | None = None
         self.read(Reads.metadata)
@@ -109,15 +115,19 @@ class Follower:
             raise NotFound("session", where=str(self._path))
         sql = open_for_reading(self._path, mode, vfs=self._vfs)
         try:
-            is_whole = check_schema(sql, self._path)
+            is_whole = check_schema(sql, self._path, self._steps)
+            newer = upgraded_copy(sql, self._path, self._steps) if is_whole else None
         except BaseException:
             sql.close()
             raise
         if not is_whole:
             sql.close()
             raise NotFound("session", where=str(self._path))
-        self._sql = sql
-        return sql
+        if newer is not None:
+            sql.close()
+            self._mark = self._mark or _OLD
+        self._sql = newer or sql
+        return self._sql
 
     def _has_changed(self) -> bool:
         """True when a file that was taken as unchanging may have been written; one read through the log may change at will."""

@@ -61,10 +61,17 @@ class Sql:
         """The existing, empty file holds what is in this one, as of one commit."""
         target = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            with target.backup("main", self._connection, "main") as backup:
-                backup.step(-1)
+            self._copy(target)
         finally:
             target.close()
+
+    def copy_into(self, other: Sql) -> None:
+        """The other, empty one holds what is in this one, as of one commit."""
+        self._copy(other._connection)
+
+    def _copy(self, target: apsw.Connection) -> None:
+        with target.backup("main", self._connection, "main") as backup:
+            backup.step(-1)
 
     def leave_log_on_close(self) -> None:
         """Closing does not move the log into the file."""

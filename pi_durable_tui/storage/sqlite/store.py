@@ -35,9 +35,13 @@ class SqliteStorage:
     Args:
         writer: None for a read-only store.
         on_close: Called last: lets go of the lock.
+        notices: What opening did to the file, for people.
     """
 
-    def __init__(self, path: Path, *, source: Source, writer: Writer | None, runner: Runner, on_close: Callable[[], None]) -> None:
+    def __init__(
+        self, path: Path, *, source: Source, writer: Writer | None, runner: Runner, on_close: Callable[[], None], notices: tuple[str, ...] = ()
+    ) -> None:
+        self.notices = notices
         self._path = path
         self._source = source
         self._writer = writer
