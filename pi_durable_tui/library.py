@@ -13,24 +13,47 @@
             environment=lambda conversation_id, agent: my_environment,
             tools=[my_tool],
         )
-        chat = await harness.create_conversation(durable.Agent(model="any/name", approval="all"))
+        chats = await harness.chats()
+        if chats:
+            chat = await harness.conversation(chats[0].conversation_id)
+        else:
+            chat = await harness.create_conversation(durable.Agent(model="any/name", approval="all"))
         handed_in = await chat.submit("Do something that takes hours.", request_id="once")
         print(await chat.settled(handed_in.id))
         await harness.close()
 
 Kill it anywhere and run it again: the same request id finds the same submission, and the work goes on where it was. The numbered
-programs in tests/examples show one thing each. Nothing here imports a user interface or a model library.
+programs in tests/examples show one thing each, and need no more than this. What can go wrong is in the tree of errors that
+`pi_durable_tui/errors.py` draws; its classes that a program acts on are here. Nothing here imports a user interface or a model library.
 """
 
 from __future__ import annotations
 
 from pi_durable_tui.clock import Clock, ManualClock, SystemClock
 from pi_durable_tui.entropy import Entropy, SeededEntropy, SystemEntropy
+from pi_durable_tui.errors import (
+    BadRequest,
+    ConversationBusy,
+    EnvironmentFailure,
+    NotFound,
+    PidurableError,
+    ReadOnlySession,
+    Refused,
+    RequestConflict,
+    SchemaTooNew,
+    SessionClosed,
+    SessionFailed,
+    StorageRejected,
+    StoreCorrupt,
+    StoreLocked,
+)
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
-from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.live import Agent, Live
+from pi_durable_tui.harness.observation.events import AgentEvent
 from pi_durable_tui.harness.ports import (
+    Diagnostic,
     Environment,
     Finished,
     ModelEvent,
@@ -48,34 +71,77 @@ from pi_durable_tui.harness.ports import (
 )
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
-from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tasks.definition import TaskDefinition
+from pi_durable_tui.harness.settings import Compaction, Progress, Retry, Settings
+from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.codec import from_json, to_json
+from pi_durable_tui.records.commit import Commit
+from pi_durable_tui.records.conversation import Conversation as ConversationRecord
 from pi_durable_tui.records.document import Definition
-from pi_durable_tui.records.messages import Text, Usage
-from pi_durable_tui.records.task import Completed, Failed
+from pi_durable_tui.records.entry import USER, Entry, StoredEntry
+from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.messages import (
+    AssistantMessage,
+    Content,
+    Image,
+    Problem,
+    SystemMessage,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResultMessage,
+    Usage,
+    UserMessage,
+)
+from pi_durable_tui.records.submission import Done, Placed, Queued, Submission, Unanswered
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Orphaned, Outcome, Pending, Running, Sleeping, Task, Terminal, Waiting
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.session.watch import Overflowed, Watch
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 
 __all__ = [
+    "USER",
+    "Aborted",
+    "Advance",
     "Agent",
+    "AgentEvent",
+    "AssistantMessage",
+    "BadRequest",
     "Blocked",
     "Clock",
+    "Commit",
+    "Compaction",
     "Completed",
+    "Content",
     "Conversation",
+    "ConversationBusy",
+    "ConversationRecord",
+    "ConversationView",
     "Definition",
+    "Diagnostic",
+    "Done",
+    "End",
+    "Ending",
     "Entropy",
+    "Entry",
     "Environment",
+    "EnvironmentFailure",
     "Extension",
     "Failed",
+    "Faulted",
     "Finished",
     "Harness",
     "HookedCall",
     "Hooks",
+    "Image",
+    "Json",
+    "JsonObject",
+    "Live",
     "ManualClock",
     "MemoryStorage",
     "ModelEvent",
@@ -83,25 +149,64 @@ __all__ = [
     "ModelGateway",
     "ModelInfo",
     "ModelRequest",
+    "Move",
+    "NotFound",
+    "Orphaned",
+    "Outcome",
+    "Overflowed",
+    "Pending",
+    "PidurableError",
+    "Placed",
+    "Problem",
+    "Progress",
+    "Queued",
+    "ReadOnlySession",
+    "Refused",
     "Report",
+    "RequestConflict",
+    "Retry",
+    "Running",
+    "SchemaTooNew",
     "SeededEntropy",
     "Session",
+    "SessionClosed",
+    "SessionFailed",
     "Settings",
+    "Sleep",
+    "Sleeping",
     "Storage",
+    "StorageRejected",
+    "StoreCorrupt",
+    "StoreLocked",
+    "StoredEntry",
+    "Submission",
     "SystemClock",
     "SystemEntropy",
+    "SystemMessage",
+    "Task",
     "TaskDefinition",
     "TaskRuntime",
+    "Terminal",
     "Text",
     "TextDelta",
+    "Thinking",
     "ThinkingDelta",
     "Tool",
+    "ToolCall",
     "ToolCallDelta",
     "ToolContext",
     "ToolResult",
+    "ToolResultMessage",
     "Transaction",
+    "Unanswered",
     "Usage",
     "UsageReport",
+    "UserMessage",
+    "Wait",
+    "Waiting",
+    "Watch",
+    "from_json",
     "open_jsonl",
     "open_sqlite",
+    "to_json",
 ]

@@ -110,7 +110,7 @@ async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple
         async def submit(text: str) -> None:  # handed in once the command has ended, so that all of it has one answer
             said.append(text)
 
-        await run(*command, session=opened.harness.session, conversation=opened.conversation, say=note, submit=submit)
+        await run(*command, harness=opened.harness, conversation=opened.conversation, say=note, submit=submit)
         return tuple(Text(text=text) for text in (piped, *said) if text.strip()) if said else None
     if not prompt_of(piped, words):
         return ()

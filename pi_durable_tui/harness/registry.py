@@ -39,6 +39,8 @@ class CommandContext:
         submit: Hands a text in as if the person had typed it; returns once it is stored.
         entries: (before=None, limit=200) -> the newest entries of the chat, oldest first, or those before one.
         document: Gives the committed value of a document of the chat, the command's own copy.
+        start_task: (kind, input, first checkpoint) -> id of a task in the background of the chat; returns once it is stored. It goes on
+            after a kill, unlike the command itself.
     """
 
     conversation_id: int
@@ -47,6 +49,7 @@ class CommandContext:
     submit: Callable[[str], Awaitable[None]]
     entries: EntriesOf
     document: Callable[[Definition], Awaitable[JsonObject]]
+    start_task: Callable[[str, JsonObject, JsonObject], Awaitable[int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
+from types import SimpleNamespace
 
 import pytest
 
+from pi_durable_tui.cli.project.commands import commands_of
 from pi_durable_tui.context.extensions import replaced
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension, Registry
+from pi_durable_tui.harness.registry import Command, Extension, Registry
 from tests.support.context_folders import Folders
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import call, say
@@ -124,3 +127,63 @@ def test_extensions_that_are_gone_leave_nothing_behind():
     for extension in replaced(["a"], [Extension(name="b")]):
         registry.install(extension)
     assert (registry.sections(Agent()), list(registry.extensions)) == ({}, ["a", "b"])
+
+
+WAITING = """
+import sys
+
+import msgspec
+
+from pi_durable_tui.library import Extension, Text, Tool, ToolResult
+
+
+class Nothing(msgspec.Struct):
+    pass
+
+
+async def execute(_arguments, _context):
+    await sys.modules["gate_of_a_test"].gate.wait()
+    return ToolResult(content=(Text(text="VERSION"),))
+
+
+def extension():
+    tool = Tool(name="wait", description="Waits.", arguments=Nothing, execute=execute, title=lambda _arguments: "wait", access="read")
+    return Extension(name="waiting", tools=(tool,))
+"""
+
+
+@pytest.mark.rule("AG-3", "EX-1", "SA-5")
+async def test_a_call_that_runs_while_its_extension_is_swapped_ends_with_the_code_it_began_with(folders: Folders, monkeypatch: pytest.MonkeyPatch):
+    gate = asyncio.Event()
+    monkeypatch.setitem(sys.modules, "gate_of_a_test", SimpleNamespace(gate=gate))
+    path = folders.put(folders.repo / ".pidurable/extensions/one/extension.py", WAITING.replace("VERSION", "old"))
+    assert folders.workspace(trusting="none").load_extensions().extensions == ()
+    workspace = folders.workspace()
+    rig = Rig(folders.top, extensions=workspace.load_extensions().extensions)
+    chat = await rig.start(call(("wait", {})), call(("wait", {})), say("done"))
+    await chat.submit("go")
+    await rig.settle()
+    path.write_text(WAITING.replace("VERSION", "new"))
+    for extension in replaced(["waiting"], workspace.load_extensions().extensions):
+        rig.harness.install(extension)
+    gate.set()
+    await rig.run_out(chat)
+    results = [entry.message.content[0].text for entry in await rig.entries(chat.id) if entry.kind == "pi.tool-result"]
+    assert results == ["old", "new"]
+
+
+def test_commands_keep_their_names_to_who_had_them_first():
+    async def run(_argument: str, _context: object) -> None: ...
+
+    def brings(name: str, *commands: str) -> Extension:
+        return Extension(name=name, commands=tuple(Command(name=command, help="", run=run) for command in commands))
+
+    found = commands_of([brings("a", "quit", "mine", "not a name"), brings("b", "mine", "other-one")], ["quit"])
+    assert list(found.by_name) == ["mine", "other-one"]
+    assert found.warnings == (
+        "The command /quit of the extension a is not used: the program has one of that name.",
+        "A command of the extension a is not used: 'not a name' is not made of letters, digits and dashes.",
+        "The command /mine of the extension b is not used: the extension a has one of that name.",
+    )
+    assert found.typed(" /other-one some words ") == (found.by_name["other-one"], "some words")
+    assert [found.typed(text) for text in ("/quit", "other-one", "/other-one\nmore", "/other-onex")] == [None] * 4

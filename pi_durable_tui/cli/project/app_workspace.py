@@ -96,7 +96,7 @@ class AppWorkspace:
             is_busy = (await conversation.view()).is_busy
             await conversation.submit(message, mode="steer" if is_busy else "followUp")
 
-        await run(*found, session=self._opened.harness.session, conversation=conversation, say=say, submit=submit)
+        await run(*found, harness=self._opened.harness, conversation=conversation, say=say, submit=submit)
         return True
 
     async def servers(self) -> tuple[ServerFacts, ...]:

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pi_durable_tui.context.commands import NAME
 from pi_durable_tui.errors import EnvironmentFailure, PidurableError
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.registry import Command, CommandContext, Extension
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject, clean_text
-from pi_durable_tui.session.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ def commands_of(extensions: Iterable[Extension], built_in: Iterable[str]) -> Ext
 
 
 async def run(
-    command: Command, argument: str, *, session: Session, conversation: Conversation, say: Callable[[str], None], submit: Callable[[str], Awaitable[None]]
+    command: Command, argument: str, *, harness: Harness, conversation: Conversation, say: Callable[[str], None], submit: Callable[[str], Awaitable[None]]
 ) -> None:
     """Run a command to its end.
 
@@ -61,7 +61,10 @@ async def run(
     """
 
     async def document(definition: Definition) -> JsonObject:
-        return await session.snapshot(definition, conversation.id) or definition.initial()
+        return await harness.session.snapshot(definition, conversation.id) or definition.initial()
+
+    async def start_task(kind: str, task_input: JsonObject, checkpoint: JsonObject) -> int:
+        return await harness.start_task(conversation.id, kind, task_input, checkpoint, background=True)
 
     context = CommandContext(
         conversation_id=conversation.id,
@@ -70,6 +73,7 @@ async def run(
         submit=lambda text: submit(clean_text(text)),
         entries=conversation.entries,
         document=document,
+        start_task=start_task,
     )
     try:
         await command.run(argument, context)

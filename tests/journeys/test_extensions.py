@@ -1,0 +1,169 @@
+"""MCP servers and commands of extensions in the whole program: AG-3, AG-4, SA-5, SA-11, SA-17, TO-2."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.journeys.conftest import Begin
+from tests.support.cli_runs import ROOT
+from tests.support.journey_desk import SETTINGS, Journey, calls, processes, says, wait_until
+
+SERVER = str(ROOT / "tests/support/mcp_plain.py")
+KEY = "a-key-for-the-server-only"
+
+EXTENSION = """
+from pi_durable_tui.harness.registry import Command, Extension
+
+
+async def tally(argument, context):
+    entries = await context.entries()
+    context.say(f"{len(entries)} entries in chat {context.conversation_id}")
+    if argument:
+        await context.submit(f"Please tally {argument}.")
+
+
+async def broken(argument, context):
+    raise ValueError("nobody has \\x1b[31mmended this")
+
+
+def extension():
+    return Extension(
+        name="tallies",
+        commands=(
+            Command(name="tally", argument="[what]", help="count what there is", run=tally),
+            Command(name="broken-one", help="does not work", run=broken),
+        ),
+    )
+"""
+
+
+def serve(journey: Journey, **server: object) -> Path:
+    """A server in the user's settings; the folder that it writes to."""
+    folder = journey.work.parent / "server"
+    folder.mkdir()
+    servers = {"plain": {"command": sys.executable, "args": ["-S", SERVER, str(folder)], **server}}
+    (journey.work.parent / "config/settings.json").write_text(json.dumps({**SETTINGS, "mcp_servers": servers}))
+    return folder
+
+
+def begun(folder: Path, beginning: str) -> list[str]:
+    path = folder / "calls"
+    return [line for line in path.read_text().splitlines() if line.startswith(beginning)] if path.exists() else []
+
+
+@pytest.mark.slow
+@pytest.mark.rule("AG-4", "TO-2", "SA-11", "PR-7")
+def test_a_kill_in_a_servers_tool_ends_the_server_and_only_what_may_be_repeated_is_repeated(begin: Begin):
+    wanted = (("plain__wait", {"word": "w"}), ("plain__look_and_wait", {"word": "w"}))
+    journey = begin(calls(wanted[0]), says("first"), calls(wanted[1]), says("second"))
+    folder = serve(journey)
+    results: list[str] = []
+    for (name, _), line in zip(wanted, ("wait w", "look w"), strict=True):
+        command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", f"use {name}"]
+        program = subprocess.Popen(command, cwd=journey.work, env=journey.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        wait_until(lambda line=line: begun(folder, line) != [], what=f"the call {line}", within_s=40)
+        program.send_signal(signal.SIGKILL)
+        program.communicate()
+        wait_until(lambda: processes(str(folder)) == [], what="the end of the server")
+        (folder / "go").touch()
+        results.append(journey.run("-c", "-p").stdout)
+        (folder / "go").unlink()
+    assert results == ["first\n", "second\n"]
+    assert begun(folder, "wait") == ["wait w"]
+    assert begun(folder, "look") == ["look w", "look w"]
+    told = [message["content"] for message in journey.requests[-1]["messages"] if message["role"] == "tool"]
+    assert told[-1] == "looked at w"
+    assert "Tool plain__wait was interrupted and may have partially run" in str(journey.requests[1]["messages"])
+    assert (journey.refused, processes(str(folder))) == ([], [])
+
+
+@pytest.mark.slow
+@pytest.mark.rule("AG-4", "SA-17")
+def test_a_servers_key_is_given_to_it_and_stands_in_no_file_and_no_request(begin: Begin):
+    journey = begin(calls(("plain__environment", {})), says("done"))
+    serve(journey, env={"TOKEN": "$SERVER_KEY"})
+    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", "go"]
+    environ = journey.environ | {"SERVER_KEY": KEY}
+    ended = subprocess.run(command, cwd=journey.work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False)
+    assert ended.stdout == "done\n"
+    assert "TOKEN=[hidden API key]" in str(journey.requests[1]["messages"])
+    assert KEY not in str(journey.requests)
+    holding = [path for path in journey.work.parent.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
+    assert holding == []
+    [log] = journey.work.parent.rglob("plain.log")
+    assert (log.read_text(), oct(log.stat().st_mode & 0o777)) == ("a greeting that is no message\n", "0o600")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("SA-5", "SA-6", "AG-4")
+def test_a_projects_server_is_listed_before_it_is_trusted_and_not_started_without(begin: Begin):
+    journey = begin(says("hello"))
+    folder = serve(journey)
+    (journey.work / ".pidurable").mkdir()
+    servers = {"theirs": {"command": sys.executable, "args": ["-S", SERVER, str(folder)]}, "sneaky": {"command": "x", "env": {"A": "$OPENAI_API_KEY"}}}
+    (journey.work / ".pidurable/settings.json").write_text(json.dumps({"mcp_servers": servers}))
+    terminal = journey.start(ready="STARTS PROGRAMS with your rights")
+    assert terminal.sees(f"MCP server theirs: {sys.executable} -S")
+    assert not terminal.sees("MCP server sneaky")
+    terminal.read_for(0.8)
+    terminal.press("n")
+    terminal.wait_gone("STARTS PROGRAMS")
+    wait_until(lambda: list(journey.desk.data.glob("mcp/*.json")) != [], what="what the server offers", within_s=20)
+    terminal.send("/mcp")
+    terminal.wait_for("MCP servers", "ready", "8: echo, wait")
+    assert not terminal.sees("theirs")
+    terminal.press("escape")
+    terminal.wait_gone("Esc closes")
+    terminal.send("/trust")
+    terminal.wait_for("y trusts these files")
+    terminal.read_for(0.8)
+    terminal.press("y")
+    terminal.wait_for("The project's MCP server 'sneaky' is not used: a project can name no variables")
+    wait_until(lambda: len(begun(folder, "start")) == 2, what="the start of the project's server", within_s=20)
+    terminal.send("/mcp")
+    terminal.wait_for("theirs")
+    terminal.press("escape")
+    terminal.wait_gone("Esc closes")
+    terminal.send("/quit")
+    terminal.wait_end()
+    assert processes(str(folder)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.rule("AG-3", "EX-1")
+def test_an_extensions_command_is_offered_run_told_of_when_it_fails_and_swapped_by_reload(begin: Begin):
+    journey = begin(says("It is seven."), says("It is eight."))
+    path = journey.work.parent / "config/extensions/tallies/extension.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(EXTENSION)
+    terminal = journey.start(ready="● stored")
+    terminal.type("/tal")
+    terminal.wait_for("/tally [what]", "count what there is")
+    terminal.type("ly files")
+    terminal.press("enter")
+    terminal.wait_for("0 entries in chat", "❯ Please tally files.", "It is seven.")
+    terminal.send("/broken-one with care")
+    terminal.wait_for("The command /broken-one failed: ValueError: nobody has", "mended this. Mend the extension, and /reload.", "/broken-one with care")
+    terminal.press("ctrl+c")
+    path.write_text(EXTENSION.replace("entries in chat", "lines in chat").replace("broken-one", "mended"))
+    terminal.send("/reload")
+    terminal.wait_for("were read anew")
+    terminal.send("/tally")
+    terminal.wait_for("3 lines in chat")
+    terminal.send("/broken-one")
+    terminal.wait_for("It is eight.")  # no command any more, so it is a message
+    assert [request["messages"][-1]["content"] for request in journey.requests] == ["Please tally files.", "/broken-one"]
+    terminal.kill()
+
+    told = journey.run("-p", "/tally")
+    assert (told.returncode, told.stdout) == (0, "")
+    assert "pidurable: 0 lines in chat" in told.stderr
+    failed = journey.run("-p", "/mended")
+    assert (failed.returncode, failed.stdout) == (4, "")
+    assert "The command /mended failed: ValueError: nobody has" in failed.stderr
