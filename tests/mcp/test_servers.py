@@ -7,6 +7,7 @@ import pytest
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.mcp.config import McpServer
+from pi_durable_tui.mcp.offer import tool_name
 from pi_durable_tui.mcp.servers import Servers
 from pi_durable_tui.permissions.approver import approver
 from pi_durable_tui.records.messages import Image, Text
@@ -29,8 +30,8 @@ async def close(desk: McpRig, servers: Servers) -> None:
 
 @pytest.mark.rule("AG-4")
 async def test_a_servers_tools_are_offered_called_and_answered_as_the_agents_own(desk: McpRig):
-    servers = desk.servers(support=desk.server())
-    chat = await opened(desk, servers, call(("support__echo", {"word": "hey", "times": 2}), ("support__mixed", {})), say("done"))
+    servers = desk.servers(support=desk.modern())
+    chat = await opened(desk, servers, call(("support__echo", {"word": "hey", "times": 2}), ("support__mixed", {}), ("support__fail", {})), say("done"))
     assert await servers.know() == ()
     await chat.submit("go")
     await limited(chat.idle())
@@ -39,16 +40,17 @@ async def test_a_servers_tools_are_offered_called_and_answered_as_the_agents_own
     assert tools["support__echo"].description == "Says a word back."
     assert tools["support__echo"].parameters["properties"]["word"] == {"type": "string", "title": "Word", "description": "What to say.", "maxLength": 20}
     assert "Look before you change." in repr(request.messages[0])
-    echo, mixed = await desk.results(chat.id)
+    echo, mixed, failed = await desk.results(chat.id)
     assert (echo.message.content, echo.message.is_error, echo.data["title"]) == ((Text(text="hey hey"),), False, "support: Look up word: hey, times: 2")
     assert mixed.message.content[0] == Text(text="a text\n[Resource notes at file:///notes.txt: What was said.]\n[Resource memo://1]\nremember")
     assert isinstance(mixed.message.content[1], Image)
+    assert (failed.message.content[0].text, failed.message.is_error) == ("Error executing tool fail", True)
     await close(desk, servers)
 
 
 @pytest.mark.rule("AG-4")
 async def test_arguments_that_do_not_fit_are_refused_before_the_server_hears_of_them(desk: McpRig):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.plain())
     chat = await opened(desk, servers, call(("support__echo", {"word": "x" * 30})), say("done"))
     await servers.know()
     await chat.submit("go")
@@ -60,12 +62,12 @@ async def test_arguments_that_do_not_fit_are_refused_before_the_server_hears_of_
 
 
 @pytest.mark.rule("AG-4", "TU-19")
-@pytest.mark.parametrize(("trusts", "asked"), [(False, ["support__echo", "support__fail"]), (True, ["support__fail"])])
+@pytest.mark.parametrize(("trusts", "asked"), [(False, ["support__big", "support__echo"]), (True, ["support__big"])])
 async def test_every_call_is_asked_about_unless_the_person_believes_that_the_tool_only_reads(desk: McpRig, trusts: bool, asked: list[str]):
-    servers = desk.servers(support=desk.server(trust_read_only=trusts))
+    servers = desk.servers(support=desk.plain(trust_read_only=trusts))
     desk.rig.approver = approver()
     desk.rig.extensions = servers.extensions()
-    harness = await desk.rig.open(call(("support__echo", {"word": "a"}), ("support__fail", {})), say("done"))
+    harness = await desk.rig.open(call(("support__echo", {"word": "a"}), ("support__big", {})), say("done"))
     servers.begin(harness.install)
     await servers.know()
     chat = await harness.create_conversation(Agent(model="test/model", approval="ask", cwd=str(desk.folder)))
@@ -84,34 +86,20 @@ async def test_every_call_is_asked_about_unless_the_person_believes_that_the_too
 
 @pytest.mark.rule("AG-4")
 async def test_what_a_tool_says_of_itself_decides_whether_it_may_be_repeated_and_nothing_else(desk: McpRig):
-    servers = desk.servers(support=desk.server(), plain=desk.server("mcp_plain.py"))
+    servers = desk.servers(plain=desk.plain())
     await servers.know()
     kinds = {tool.name: (tool.replay, tool.access) for extension in servers.extensions() for tool in extension.tools}
-    assert {name: kind for name, kind in kinds.items() if kind != ("unsafe", "command")} == {
-        "support__echo": ("safe", "command"),
-        "support__look_and_wait": ("safe", "command"),
-        next(name for name in kinds if name.startswith("plain__") and kinds[name][0] == "safe"): ("safe", "command"),
+    assert {name for name, kind in kinds.items() if kind == ("safe", "command")} == {"plain__echo", "plain__look_and_wait", tool_name("plain", "move/to")}
+    assert {name for name, kind in kinds.items() if kind == ("unsafe", "command")} == {
+        *("plain__wait", "plain__die", "plain__big", "plain__environment"),
+        tool_name("plain", "move to"),
     }
-    assert len({name for name in kinds if name.startswith("plain__move_to")}) == 2
     await servers.close()
 
 
 @pytest.mark.rule("AG-4")
-async def test_errors_of_tools_and_of_servers_are_results_and_the_run_goes_on(desk: McpRig):
-    servers = desk.servers(support=desk.server())
-    chat = await opened(desk, servers, call(("support__fail", {})), say("done"))
-    await servers.know()
-    await chat.submit("go")
-    await limited(chat.idle())
-    [result] = await desk.results(chat.id)
-    assert (result.message.content[0].text, result.message.is_error) == ("Error executing tool fail", True)
-    assert desk.rig.model.requests[-1].messages[-1].is_error
-    await close(desk, servers)
-
-
-@pytest.mark.rule("AG-4")
 async def test_a_server_that_dies_in_a_call_leaves_its_effect_unknown_and_is_started_anew_for_the_next_one(desk: McpRig):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.plain())
     chat = await opened(desk, servers, call(("support__die", {})), call(("support__echo", {"word": "again"})), say("done"))
     await servers.know()
     await chat.submit("go")
@@ -128,7 +116,7 @@ async def test_a_server_that_dies_in_a_call_leaves_its_effect_unknown_and_is_sta
 
 @pytest.mark.rule("AG-4")
 async def test_a_stopped_call_is_cancelled_at_the_server_and_what_it_said_before_is_shown(desk: McpRig):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.modern())
     chat = await opened(desk, servers, call(("support__wait", {"word": "w"})), say("next"))
     await servers.know()
     await chat.submit("go")
@@ -142,12 +130,13 @@ async def test_a_stopped_call_is_cancelled_at_the_server_and_what_it_said_before
 
 @pytest.mark.rule("AG-4")
 async def test_a_call_that_takes_too_long_ends_and_the_server_stays(desk: McpRig):
-    servers = desk.servers(support=desk.server(call_timeout_ms=5_000))
+    servers = desk.servers(support=desk.plain(call_timeout_ms=5_000))
     chat = await opened(desk, servers, call(("support__wait", {"word": "w"})), call(("support__echo", {"word": "b"})), say("done"))
     await servers.know()
     await chat.submit("go")
     await desk.until_called("wait w")
     desk.rig.clock.advance(5_000)
+    (desk.folder / "go").touch()
     await limited(chat.idle())
     late, echoed = await desk.results(chat.id)
     assert "It did not answer within 5 s. Whether the call has had an effect is not known." in late.message.content[-1].text
@@ -158,7 +147,7 @@ async def test_a_call_that_takes_too_long_ends_and_the_server_stays(desk: McpRig
 
 @pytest.mark.rule("AG-4", "EX-1")
 async def test_a_tool_that_a_server_gains_while_it_runs_is_offered_with_the_next_request(desk: McpRig):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.modern())
     chat = await opened(desk, servers, call(("support__grow", {})), say("one"), say("two"))
     await servers.know()
     await chat.submit("go")
@@ -173,23 +162,22 @@ async def test_a_tool_that_a_server_gains_while_it_runs_is_offered_with_the_next
 
 @pytest.mark.rule("AG-4")
 async def test_an_older_server_that_is_told_by_notifications_and_pages_works_the_same(desk: McpRig):
-    servers = desk.servers(plain=desk.server("mcp_plain.py"))
+    servers = desk.servers(plain=desk.plain())
     await servers.know()
-    assert servers.facts()[0].tools == ("move to", "move/to")
+    assert servers.facts()[0].tools == ("echo", "wait", "look_and_wait", "die", "big", "environment", "move to", "move/to")
     (desk.folder / "more").touch()
-    first = servers.extensions()[0].tools[0]
-    chat = await opened(desk, servers, call((first.name, {"at": {"x": 1}})), say("done"))
+    chat = await opened(desk, servers, call((tool_name("plain", "move to"), {"at": {"x": 1}})), say("done"))
     await chat.submit("go")
     await limited(chat.idle())
     [result] = await desk.results(chat.id)
-    assert result.message.content == (Text(text='["move to", {"at": {"x": 1}}] red \ufffd'),)
+    assert result.message.content == (Text(text='move to {"at": {"x": 1}} red \ufffd'),)
     await until(lambda: "more" in servers.facts()[0].tools)
     await close(desk, servers)
 
 
 @pytest.mark.rule("AG-4", "TO-4")
 async def test_a_long_answer_is_cut_and_all_of_it_is_in_a_file(desk: McpRig):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.plain())
     chat = await opened(desk, servers, call(("support__big", {})), say("done"))
     await servers.know()
     await chat.submit("go")
@@ -205,7 +193,7 @@ async def test_a_long_answer_is_cut_and_all_of_it_is_in_a_file(desk: McpRig):
 @pytest.mark.rule("SA-11", "SA-17")
 async def test_a_servers_program_gets_the_harmless_environment_and_what_is_named_and_dies_with_its_session(desk: McpRig):
     desk.environ = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-secret", "DOCS_TOKEN": "a-token"}
-    servers = desk.servers(support=desk.server(env={"TOKEN": "$DOCS_TOKEN", "LEVEL": "debug"}))
+    servers = desk.servers(support=desk.plain(env={"TOKEN": "$DOCS_TOKEN", "LEVEL": "debug"}))
     chat = await opened(desk, servers, call(("support__environment", {})), say("done"))
     await servers.know()
     await chat.submit("go")
@@ -230,9 +218,9 @@ async def test_a_servers_program_gets_the_harmless_environment_and_what_is_named
     ],
 )
 async def test_a_server_that_cannot_be_used_says_why_and_the_others_work(desk: McpRig, server: McpServer, problem: str):
-    servers = desk.servers(bad=server, good=desk.server("mcp_plain.py"))
+    servers = desk.servers(bad=server, good=desk.plain())
     assert await servers.know() == (f"The MCP server bad cannot be used now: {problem}",)
-    assert [(facts.name, facts.state, len(facts.tools)) for facts in servers.facts()] == [("bad", "failed", 0), ("good", "ready", 2)]
+    assert [(facts.name, facts.state, len(facts.tools)) for facts in servers.facts()] == [("bad", "failed", 0), ("good", "ready", 8)]
     assert servers.facts()[0].problem == problem
     await servers.close()
 
@@ -253,7 +241,7 @@ async def test_a_server_that_says_nothing_is_given_up_after_its_time(desk: McpRi
 
 
 async def test_without_the_library_there_is_one_line_and_the_next_step(desk: McpRig):
-    servers = desk.servers(installed=False, docs=desk.server(), far=McpServer(url="http://127.0.0.1:9/mcp"))
+    servers = desk.servers(installed=False, docs=desk.plain(), far=McpServer(url="http://127.0.0.1:9/mcp"))
     assert servers.extensions() == ()
     assert await servers.know() == ()
     text = "MCP servers are not used (docs, far): the library of the protocol is not installed. Install it with: pip install 'pidurable[mcp]'"
@@ -269,14 +257,14 @@ async def test_servers_are_swapped_while_running(desk: McpRig):
     def install(extension: Extension) -> None:
         installed[extension.name] = tuple(tool.name for tool in extension.tools)
 
-    servers = desk.servers(one=desk.server("mcp_plain.py"), two=desk.server())
+    servers = desk.servers(one=desk.plain(), two=desk.plain())
     servers.begin(install)
     await servers.know()
-    [pid] = [int(line.split()[1]) for line in desk.calls("start")]
-    await servers.use(desk.configured(one=desk.server("mcp_plain.py", cwd="."), three=desk.server("mcp_plain.py")))
-    assert not is_alive(pid)
+    before = [int(line.split()[1]) for line in desk.calls("start")]
+    await servers.use(desk.configured(one=desk.plain(cwd="."), three=desk.plain()))
+    assert [pid for pid in before if is_alive(pid)] == []
     assert installed["pidurable.mcp.two"] == ()
     assert [facts.name for facts in servers.facts()] == ["one", "three"]
     await servers.know()
-    assert all(len(installed[f"pidurable.mcp.{name}"]) == 2 for name in ("one", "three"))
+    assert all(len(installed[f"pidurable.mcp.{name}"]) == 8 for name in ("one", "three"))
     await servers.close()

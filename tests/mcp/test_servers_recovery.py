@@ -12,7 +12,7 @@ from tests.support.scripted_model import call, say
 @pytest.mark.rule("AG-4", "TO-2")
 @pytest.mark.parametrize(("tool", "begun"), [("wait", "wait"), ("look_and_wait", "look")])
 async def test_after_a_kill_a_call_is_repeated_only_if_its_tool_says_that_it_may_be(desk: McpRig, tool: str, begun: str):
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.plain())
     desk.rig.extensions = servers.extensions()
     chat = await desk.rig.start(call((f"support__{tool}", {"word": "w"})), say("done"))
     servers.begin(desk.rig.harness.install)
@@ -20,10 +20,10 @@ async def test_after_a_kill_a_call_is_repeated_only_if_its_tool_says_that_it_may
     await chat.submit("go")
     await desk.until_called(f"{begun} w")
     await desk.rig.kill()
-    await servers.close()
     (desk.folder / "go").touch()
+    await servers.close()
 
-    servers = desk.servers(support=desk.server())
+    servers = desk.servers(support=desk.plain())
     desk.rig.extensions = servers.extensions()  # known from last time: nothing runs yet
     assert [facts.state for facts in servers.facts()] == ["not started"]
     harness = await desk.rig.open()
@@ -44,9 +44,9 @@ async def test_after_a_kill_a_call_is_repeated_only_if_its_tool_says_that_it_may
 
 @pytest.mark.rule("AG-4")
 async def test_what_a_server_offered_is_known_at_the_next_start_and_only_for_the_same_configuration(desk: McpRig):
-    servers = desk.servers(plain=desk.server("mcp_plain.py"))
+    servers = desk.servers(plain=desk.plain())
     await servers.know()
     await servers.close()
-    again = desk.servers(plain=desk.server("mcp_plain.py"), other=desk.server("mcp_plain.py", env={"A": "b"}))
-    assert [(facts.name, facts.state, len(facts.tools)) for facts in again.facts()] == [("other", "not started", 0), ("plain", "not started", 2)]
+    again = desk.servers(plain=desk.plain(), other=desk.plain(env={"A": "b"}))
+    assert [(facts.name, facts.state, len(facts.tools)) for facts in again.facts()] == [("other", "not started", 0), ("plain", "not started", 8)]
     await again.close()

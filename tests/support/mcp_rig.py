@@ -59,9 +59,13 @@ class McpRig:
     def _place(self, conversation_id: int, agent: Agent) -> LocalEnvironment:
         return LocalEnvironment(agent.cwd, self.folder / f"state-{conversation_id}", SystemClock())
 
-    def server(self, script: str = "mcp_server.py", **settings: object) -> McpServer:
-        """The configuration of a server of the tests."""
-        return McpServer(command=sys.executable, args=(str(HERE / script), str(self.folder)), **settings)
+    def plain(self, **settings: object) -> McpServer:
+        """The configuration of the server that is made by hand."""
+        return McpServer(command=sys.executable, args=("-S", str(HERE / "mcp_plain.py"), str(self.folder)), **settings)
+
+    def modern(self) -> McpServer:
+        """The configuration of the server that is made with the protocol's library."""
+        return McpServer(command=sys.executable, args=(str(HERE / "mcp_server.py"), str(self.folder)))
 
     def servers(self, *, installed: bool | None = None, **servers: McpServer) -> Servers:
         """What a process of the agent has."""

@@ -1,7 +1,7 @@
 """A real MCP server for tests, made with the protocol's own library; run as `python mcp_server.py FOLDER [stdio|http PORT]`.
 
-Every call that has begun is a line in FOLDER/calls, so that a test can count what was really done. A call of `wait` or `look_and_wait`
-lasts until FOLDER/go exists.
+It starts slowly: what needs no new part of the protocol is tested with `mcp_plain`. Every call that has begun is a line in FOLDER/calls. A
+call of `wait` lasts until FOLDER/go exists.
 """
 
 from __future__ import annotations
@@ -53,29 +53,9 @@ async def wait(word: str, ctx: Context[Any, Any]) -> str:
     return f"waited for {word}"
 
 
-@server.tool(annotations=READS)
-async def look_and_wait(word: str) -> str:
-    began(f"look {word}")
-    await until_go()
-    return f"looked at {word}"
-
-
 @server.tool()
 async def fail() -> str:
     raise ValueError("it did not work \x1b[31mat all")
-
-
-@server.tool()
-async def die() -> str:
-    began("die")
-    sys.stderr.write("the last words of the server\n")
-    sys.stderr.flush()
-    os._exit(3)
-
-
-@server.tool()
-async def big() -> str:
-    return "\n".join(f"line {number}" for number in range(30_000))
 
 
 @server.tool()
@@ -93,11 +73,6 @@ async def mixed() -> CallToolResult:
 @server.tool()
 async def figures() -> dict[str, int]:
     return {"a": 1}
-
-
-@server.tool()
-async def environment() -> str:
-    return "\n".join(f"{name}={value}" for name, value in sorted(os.environ.items()))
 
 
 @server.tool()
