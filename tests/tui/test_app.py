@@ -37,6 +37,16 @@ async def test_escape_stops_the_run_and_brings_queued_messages_back() -> None:
         assert rig.chat.prompt.text == "first\n\nsecond\n\ntyped"
 
 
+@pytest.mark.rule("TU-19", "SA-13")
+async def test_a_question_about_a_foreign_tool_shows_everything_that_it_is_given() -> None:
+    arguments = {"command": "ls", "target": "production"}
+    foreign = slot(10, "ops__run", "ops: run command: ls", status="asking", question=77, arguments=arguments)
+    async with running(view(tools=[foreign])) as rig:
+        assert "Allow ops__run?" in rig.text()
+        assert '"command": "ls"' in rig.text()
+        assert '"target": "production"' in rig.text()
+
+
 @pytest.mark.rule("TU-8")
 async def test_escape_with_nothing_running_asks_for_nothing() -> None:
     async with running() as rig:

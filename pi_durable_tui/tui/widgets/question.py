@@ -174,7 +174,7 @@ class Question(ScrollView, can_focus=True):
             head = Text(safe_line(path if isinstance(path, str) else slot.title), palette.style(palette.accent, bold=True), end="")
             shown = diff_lines(safe_text(diff), path=safe_line(path) if isinstance(path, str) else "", width=width, palette=palette)
             return [*painter.wrap(head, width), *shown]
-        if isinstance(command, str):
+        if isinstance(command, str) and slot.name == "bash":  # with others it may be one of several things
             lines = highlight(safe_text(command), "bash", palette, base=palette.style(palette.text))
             return [part for line in lines for part in painter.wrap(line, width)]
         title = Text(safe_line(slot.title), palette.style(palette.accent, bold=True), end="")
