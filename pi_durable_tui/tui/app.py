@@ -27,6 +27,7 @@ from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt
 from pi_durable_tui.tui.widgets.question import Question
 from pi_durable_tui.tui.widgets.subagents import Subagents
 from pi_durable_tui.tui.widgets.tasks import TaskPanel
+from pi_durable_tui.tui.widgets.transcript import Transcript
 
 if TYPE_CHECKING:
     from pi_durable_tui.harness.view import ConversationView
@@ -179,6 +180,10 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         """The card goes when the answer is stored."""
         if self.bridge is not None:
             self.bridge.answer(message.question_id, message.decision)
+
+    def on_transcript_link_clicked(self, message: Transcript.LinkClicked) -> None:
+        """It is opened after a look."""
+        self.deeds.links.ask(message.address)
 
     def on_subagents_opened(self, message: Subagents.Opened) -> None:
         """A card was clicked."""

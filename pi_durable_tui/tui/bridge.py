@@ -104,6 +104,11 @@ class Bridge:
         return self._opened.files
 
     @property
+    def desk(self) -> DeskPort | None:
+        """File names, an editor and a browser."""
+        return self._opened.desk
+
+    @property
     def house(self) -> HousePort | None:
         """The program around the app, for `ask`."""
         return self._opened.house

@@ -224,7 +224,7 @@ class HarnessPort(Protocol):
 
 
 class DeskPort(Protocol):
-    """What the composer needs of the machine: file names and an editor. Called on threads of their own, never on the screen's."""
+    """What the app needs of the machine: file names, an editor, a browser. Called on threads of their own, never on the screen's."""
 
     def find(self, query: str, *, limit: int) -> Sequence[str]:
         """The paths below the working directory that fit a few letters best, folders with a "/" at the end. Never waits for a whole scan."""
@@ -239,5 +239,13 @@ class DeskPort(Protocol):
 
         Raises:
             EnvironmentFailure: There is no editor, or it failed.
+        """
+        ...
+
+    def browse(self, url: str) -> None:
+        """Have the person's browser open a web address; they have said so.
+
+        Raises:
+            EnvironmentFailure: There is none, or it failed. Nothing was opened.
         """
         ...

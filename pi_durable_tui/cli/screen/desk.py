@@ -1,9 +1,10 @@
-"""What the composer needs of this machine: implements `tui.ports.DeskPort`."""
+"""What the app needs of this machine: implements `tui.ports.DeskPort`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from pi_durable_tui.cli.screen.browser import browse
 from pi_durable_tui.cli.screen.editor import edit
 from pi_durable_tui.cli.screen.files import FileNames
 from pi_durable_tui.clock import Clock
@@ -14,7 +15,7 @@ class Desk:
 
     Args:
         directory: Where file names are looked for.
-        environ: Names the editor, which gets all of it.
+        environ: Names the editor, which gets all of it, as the browser does.
     """
 
     def __init__(self, directory: str, clock: Clock, environ: Mapping[str, str]) -> None:
@@ -29,3 +30,6 @@ class Desk:
 
     def edit(self, text: str) -> str:
         return edit(text, self._environ)
+
+    def browse(self, url: str) -> None:
+        browse(url, self._environ)

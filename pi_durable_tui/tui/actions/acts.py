@@ -40,6 +40,7 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "session": acts.session,
         "name": acts.name,
         "copy": acts.copy,
+        "links": app.deeds.links.list,
         "theme": acts.theme,
         "settings": SettingsList(app).show,
         "tasks": acts.tasks,

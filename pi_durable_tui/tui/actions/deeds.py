@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.actions.stopping import Stopping
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.configuring.models import ModelChoice
+    from pi_durable_tui.tui.linking.opening import Links
 
 
 class Deeds:
@@ -49,6 +50,13 @@ class Deeds:
         from pi_durable_tui.tui.configuring.models import ModelChoice
 
         return ModelChoice(self._app)
+
+    @cached_property
+    def links(self) -> Links:
+        """Opening links."""
+        from pi_durable_tui.tui.linking.opening import Links
+
+        return Links(self._app)
 
     @cached_property
     def moves(self) -> Moves:

@@ -7,10 +7,10 @@ before was too narrow. PURE: lines in, text out.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 from rich.cells import get_character_cell_size
@@ -109,21 +109,28 @@ class Hit(Struct, frozen=True):
 def hits(lines: Sequence[Text], query: str) -> list[Hit]:
     """Where `query` stands in drawn lines, from top to bottom, upper and lower case alike, also across the lines of a wrap."""
     wanted = query.lower()
-    found: list[Hit] = []
+    return [hit for text, places in contents(lines) for hit in _hits_in(text, places, wanted)] if wanted else []
+
+
+Places: TypeAlias = list[tuple[int, int, int] | None]
+"""Of each character of a content the line it stands on, its first cell and the one behind it; None: it stands nowhere."""
+
+
+def contents(lines: Sequence[Text]) -> Iterator[tuple[str, Places]]:
+    """Each line of content of drawn lines, which may be several of those, with the place of each of its characters."""
     pieces = [piece(line) for line in lines]
     begin = 0
-    while wanted and begin < len(pieces):
+    while begin < len(pieces):
         end = begin + 1
         while end < len(pieces) and pieces[end].joins is not None:
             end += 1
-        found += _hits_in(pieces, begin, end, wanted)
+        yield _content(pieces, begin, end)
         begin = end
-    return found
 
 
-def _hits_in(pieces: Sequence[Piece], begin: int, end: int, wanted: str) -> list[Hit]:
-    """Hits in the lines begin to end - 1, which are one line of content."""
-    text, places = "", list[tuple[int, int, int] | None]()
+def _content(pieces: Sequence[Piece], begin: int, end: int) -> tuple[str, Places]:
+    """The lines begin to end - 1, which are one line of content."""
+    text, places = "", Places()
     for line in range(begin, end):
         each = pieces[line]
         if line > begin and each.joins:
@@ -131,6 +138,10 @@ def _hits_in(pieces: Sequence[Piece], begin: int, end: int, wanted: str) -> list
             places.append(None)
         text += each.text
         places += [(line, each.cells[index], each.cells[index + 1]) for index in range(len(each.text))]
+    return text, places
+
+
+def _hits_in(text: str, places: Places, wanted: str) -> list[Hit]:
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = text  # a letter that changes its length: exact case only, and the cells stay right

@@ -21,6 +21,7 @@ from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui.following import Sight
 from pi_durable_tui.tui.keymap import APP_KEYS
 from pi_durable_tui.tui.keys.bindings import Keymap, keymap
+from pi_durable_tui.tui.linking.links import web_link
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.ports import ReadPort
 from pi_durable_tui.tui.rows import Notice, Tone
@@ -31,6 +32,7 @@ from pi_durable_tui.tui.watching.screen import WatchScreen
 from pi_durable_tui.tui.watching.sights import Sights
 from pi_durable_tui.tui.widgets.subagents import Subagents
 from pi_durable_tui.tui.widgets.tasks import TaskPanel
+from pi_durable_tui.tui.widgets.transcript import Transcript
 
 T = TypeVar("T")
 
@@ -209,6 +211,13 @@ class WatchApp(TerminalApp, inherit_bindings=False):
     def on_subagents_opened(self, message: Subagents.Opened) -> None:
         """A card was clicked."""
         self.run_worker(self._look_into(message.conversation_id))
+
+    def on_transcript_link_clicked(self, message: Transcript.LinkClicked) -> None:
+        """Nothing is opened from here."""
+        link = web_link(message.address)
+        if link is not None:
+            self.copy_to_clipboard(link.url)
+            self.tell("info", f"Copied {link.url}")
 
     def on_task_panel_look_wanted(self, message: TaskPanel.LookWanted) -> None:
         """The conversation that a node owns, or works in."""

@@ -17,6 +17,7 @@ from textual.message import Message
 from textual.strip import Strip
 
 from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
+from pi_durable_tui.tui.linking.links import address_at
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.rows import FoldedRow, UserRow
 from pi_durable_tui.tui.widgets.reading.finding import Direction, Found, count, find, may_hold
@@ -31,6 +32,13 @@ class Transcript(RowView, can_focus=False):
 
     class Left(Message):
         """Keys select nothing any more."""
+
+    class LinkClicked(Message):
+        """A web address was clicked; foreign text."""
+
+        def __init__(self, address: str) -> None:
+            super().__init__()
+            self.address = address
 
     def __init__(self, palette: Palette) -> None:
         super().__init__(palette)
@@ -53,7 +61,7 @@ class Transcript(RowView, can_focus=False):
             super().page(direction)
 
     def on_click(self, event: events.Click) -> None:
-        """Fold or unfold the tool or thinking that was clicked; on the pill: go to the end."""
+        """Tell of the link that was clicked, else fold or unfold the tool or thinking; on the pill: go to the end."""
         if self.new_lines and event.y == self.size.height - 1:
             self.go_to_end()
             return
@@ -64,6 +72,8 @@ class Transcript(RowView, can_focus=False):
         row = self._rows[index]
         if event.chain > 1:
             self._select_around(index, line - self._tops[index], event.x, whole_line=event.chain > 2)
+        elif (address := address_at(self._draw(index).lines, line - self._tops[index], event.x)) is not None:
+            self.post_message(self.LinkClicked(address))
         elif isinstance(row, FoldedRow):
             anchor = self._anchor()
             self._turned ^= {row.key}

@@ -8,6 +8,7 @@ pill tells how many new lines there are. It knows rows only: no view, no bridge,
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,11 @@ class RowView(ScrollView, can_focus=False):
         self._seen: tuple[int, int] | None = None  # the last row and its height when the end was left
         self._now_ms = 0
         self._said = ""  # shown in place of the pill for a moment
+
+    @property
+    def rows(self) -> Sequence[Row]:
+        """All that is loaded, top to bottom."""
+        return self._rows
 
     @property
     def is_following(self) -> bool:
