@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import signal
@@ -76,10 +77,18 @@ async def _effects(arguments: BashArguments, context: ToolContext) -> Effects:
 
 
 async def _preview(arguments: BashArguments, context: ToolContext) -> JsonObject:
-    """The whole command, which the title may cut, and where it would run: what is allowed is what runs (rule SA-13)."""
-    where = clean_text(environment_of(context).directory())
+    """The whole command, which the title may cut, and where it would run: what is allowed is what runs (rule SA-13).
+
+    A sandbox is named only where it was seen to hold; where it does not, the command will be refused (rule SA-15).
+    """
+    environment = environment_of(context)
+    where = clean_text(environment.directory())
+    walled: JsonObject = {}
+    with contextlib.suppress(EnvironmentFailure):
+        wall = await environment.wall()
+        walled = {} if wall is None else {"sandbox": wall.mode}
     limit: JsonObject = {"timeoutS": int(arguments.limit_s)} if math.isfinite(arguments.limit_s) else {}
-    return {"command": clean_text(arguments.command), "directory": where, **limit, **({"background": True} if arguments.background else {})}
+    return {"command": clean_text(arguments.command), "directory": where, **walled, **limit, **({"background": True} if arguments.background else {})}
 
 
 async def _execute(arguments: BashArguments, context: ToolContext) -> ToolResult:

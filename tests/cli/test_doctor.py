@@ -7,11 +7,11 @@ import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
-from pi_durable_tui.cli.check import machine
+from pi_durable_tui.cli.check import machine, sandbox
 from pi_durable_tui.cli.check.doctor import guarantee, kills, moved
 from pi_durable_tui.cli.check.findings import Finding, as_text
 from pi_durable_tui.cli.check.stores import facts_of, readable_by_others
@@ -104,6 +104,7 @@ def test_proving_measures_the_disk_and_kills_and_says_which_guarantee_holds(desk
     assert (found["kills"]["state"], found["kills"]["text"].startswith("20 kills in ")) == ("good", True)
     assert found["fsync"]["text"].startswith("fsync of a page takes ")
     assert found["guarantee"]["text"].split(":")[0] in {"power", "process"}
+    assert found["sandbox, tried"]["text"].startswith("off; ")
     assert [path.name for path in desk.data.rglob("*")] == []
     assert list((desk.root / "tmp").iterdir()) == []
 
@@ -189,3 +190,31 @@ def test_the_next_step_stands_below_its_finding_and_foreign_names_are_safe() -> 
     assert lines[1].startswith("! moved  /old")
     assert lines[2].startswith("         → If it became /new")
     assert "\x1b" not in "".join(lines)
+
+
+@pytest.mark.rule("SA-15")
+@pytest.mark.parametrize(
+    ("mode", "is_there", "state", "words"),
+    [("off", True, "good", "bubblewrap is installed"), ("full", False, "bad", "no command is run"), ("files", True, "note", "tried before the first command")],
+)
+def test_a_sandbox_is_not_claimed_before_it_was_tried(mode: Literal["off", "files", "full"], is_there: bool, state: str, words: str) -> None:
+    found = sandbox.wanted(mode, is_there=is_there)
+    assert (found.state, words in found.text) == (state, True)
+
+
+@pytest.mark.rule("SA-15")
+@pytest.mark.parametrize(
+    ("mode", "wrong", "state", "words"),
+    [
+        ("full", {}, "good", "full: holds"),
+        ("full", {"full": "It leaks."}, "bad", "It leaks."),
+        ("files", {"full": "It leaks."}, "good", "files: holds"),
+        ("off", {"full": "It leaks."}, "good", "it would hold here as files"),
+        ("off", {"files": "It leaks.", "full": "It leaks."}, "note", "none would hold here. It leaks."),
+    ],
+)
+def test_a_sandbox_holds_where_it_was_tried_and_nothing_got_through(
+    mode: Literal["off", "files", "full"], wrong: dict[str, str], state: str, words: str
+) -> None:
+    found = sandbox.proved(mode, wrong)
+    assert (found.state, words in found.text) == (state, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from pi_durable_tui.clock import SystemClock
@@ -139,3 +140,25 @@ async def test_a_sandbox_that_leaks_is_found_before_anything_runs_in_it(tmp_path
     assert said.startswith("The sandbox that the settings ask for does not hold here: files outside of the work tree can be written; ")
     assert "processes outside can be seen and signalled" in said
     assert "the network can be reached. Nothing was run." in said
+
+
+@pytest.mark.slow
+@pytest.mark.rule("SA-15")
+async def test_a_work_tree_above_the_place_of_our_own_files_is_no_false_alarm(tmp_path: Path):
+    work = await holding(tmp_path, "full")
+    inside = LocalEnvironment(str(tmp_path), work.folder / "state", SystemClock(), dict(os.environ), sandbox=Sandbox("full"))
+    wall = await inside.wall()
+    assert wall is not None
+    assert wall.root == str(tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("SA-15", "TU-19")
+async def test_a_question_names_the_sandbox_only_where_it_was_seen_to_hold(tmp_path: Path):
+    work = await holding(tmp_path, "files")
+    bash = work.tools["bash"]
+    assert bash.preview is not None
+    arguments = msgspec.convert({"command": "ls"}, bash.arguments)
+    assert (await bash.preview(arguments, work.context()))["sandbox"] == "files"
+    work.environment = Walled(tmp_path, "files", path="/nonexistent").environment
+    assert "sandbox" not in await bash.preview(arguments, work.context())

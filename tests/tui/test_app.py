@@ -123,6 +123,14 @@ async def test_a_key_pressed_as_the_question_appears_answers_nothing() -> None:
         assert rig.asked == []
 
 
+@pytest.mark.rule("SA-15", "TU-19")
+@pytest.mark.parametrize(("details", "shown"), [({"sandbox": "full"}, True), ({"sandbox": "files"}, True), ({}, False), ({"sandbox": "none"}, False)])
+async def test_a_question_says_when_the_command_would_run_in_a_sandbox(details: dict[str, str], shown: bool) -> None:
+    asking = slot(10, "bash", "bash make", status="asking", question=77, arguments={"command": "make all"}, details=details)
+    async with running(view(tools=[asking])) as rig:
+        assert ("┃ In a sandbox: it can change files of the working directory only" in rig.text()) == shown
+
+
 @pytest.mark.rule("TU-19")
 async def test_a_question_about_an_edit_shows_its_diff_and_how_many_more_wait() -> None:
     edit = slot(

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pi_durable_tui.cli.check import machine, stores
+from pi_durable_tui.cli.check import machine, sandbox, stores
 from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
 from pi_durable_tui.cli.check.selftest import measured
 from pi_durable_tui.cli.paths import check, folders, moved_from
@@ -56,8 +56,9 @@ def _with(setup: Setup) -> list[Finding]:
         stores.privacy(roots.data),
         *machine.disk(setup.place.folder, files),
         machine.this_terminal(setup.environ),
-        machine.keys(setup.environ),
+        machine.keys(setup.environ, setup.keyring),
         machine.shells(),
+        sandbox.wanted(setup.settings.sandbox, is_there=machine.has_program("bwrap", setup.environ, setup.place.directory)),
     ]
     try:
         check(setup.place)
@@ -83,7 +84,16 @@ def _proved(setup: Setup, findings: Sequence[Finding]) -> list[Finding]:
     except OSError as error:
         disk = Finding(name="fsync", state="bad", text=f"the data folder cannot be written: {error.strerror or error}", next_step="Make room or rights there.")
     told, seed = measured(PROVING_KILLS, seed=None)
-    return [disk, kills(told, seed), guarantee([*findings, disk], told)]
+    return [disk, _sandbox(setup), kills(told, seed), guarantee([*findings, disk], told)]
+
+
+def _sandbox(setup: Setup) -> Finding:
+    try:
+        return sandbox.proved(setup.settings.sandbox, sandbox.tried(setup.place.directory, setup.environ, setup.clock))
+    except OSError as error:
+        return Finding(
+            name=sandbox.TRIED, state="bad", text=f"it cannot be tried, no temporary folder can be made: {error}", next_step="Make room, or set TMPDIR."
+        )
 
 
 def kills(told: Told, seed: int) -> Finding:

@@ -13,12 +13,14 @@ from pathlib import Path
 
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.check.findings import Finding
+from pi_durable_tui.cli.keyring import Loaded
 from pi_durable_tui.cli.paths import file_system
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.models.catalog import PROVIDERS, configured, first_set
 from pi_durable_tui.storage.files import FileOps
 from pi_durable_tui.storage.sqlite.version import SAFE_FROM, is_safe, library_version
+from pi_durable_tui.tools.process import find_program
 
 LIBRARIES = ("textual", "litellm", "apsw", "msgspec", "typer")
 NETWORK_KINDS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs", "beegfs", "lustre"})
@@ -135,19 +137,25 @@ def this_terminal(environ: Mapping[str, str]) -> Finding:
     return terminal(environ, is_terminal=is_terminal, columns=size.columns, rows=size.lines, encoding=sys.stdout.encoding or "unknown")
 
 
-def keys(environ: Mapping[str, str]) -> Finding:
-    """Which providers have a key; by name only, never by value (rule SA-17). PURE."""
+def keys(environ: Mapping[str, str], keyring: Loaded) -> Finding:
+    """Which providers have a key and where from; by name only, never by value (rule SA-17). PURE."""
     found = configured(environ)
     if found:
-        named = ", ".join(f"{name} ({_variable(name, environ)})" for name in found)
-        return Finding(name="keys", state="good", text=f"{named}; values are not looked at")
+        sources = [(name, _variable(name, environ)) for name in found]
+        named = ", ".join(f"{name} ({variable}{', from the keyring' if variable in keyring.keys else ''})" for name, variable in sources)
+        return Finding(name="keys", state="note" if keyring.problem else "good", text=f"{named}; values are not looked at", next_step=keyring.problem)
     step = "Set one, for example ANTHROPIC_API_KEY or OPENAI_API_KEY, or use a local server. Without any: pidurable demo"
-    return Finding(name="keys", state="note", text="none in the environment", next_step=step)
+    return Finding(name="keys", state="note", text="none in the environment", next_step=keyring.problem or step)
 
 
 def _variable(provider: str, environ: Mapping[str, str]) -> str:
     known = PROVIDERS[provider]
     return next(name for name in (*known.keys, *known.tokens) if first_set((name,), environ))
+
+
+def has_program(name: str, environ: Mapping[str, str], directory: Path) -> bool:
+    """Whether the search path has a program, not counting what lies in the working directory (CASE-G4)."""
+    return find_program(name, environ.get("PATH", ""), outside=str(directory)) is not None
 
 
 def shells() -> Finding:

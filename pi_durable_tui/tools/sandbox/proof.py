@@ -17,7 +17,7 @@ work=$1 outside=$2 processes=$3 network=$4 file=.pidurable-probe
 try() { if eval "$2"; then echo "$1 yes"; else echo "$1 no"; fi; }
 try write_work ': > "$work/$file" && rm -f "$work/$file"'
 try write_tmp ': > "/tmp/$file" && rm -f "/tmp/$file"'
-try write_outside ': > "$outside/$file"'
+try write_outside ': > "$outside/$file" && rm -f "$outside/$file"'
 try remount 'mount -o remount,rw /'
 try processes '[ "$(readlink /proc/self/ns/pid)" = "$processes" ]'
 try network '[ "$(readlink /proc/self/ns/net)" = "$network" ]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -34,7 +35,7 @@ class Sandbox:
         Args:
             program: Where bubblewrap is; None: nowhere.
             root: The work tree, links resolved.
-            temporary: The folder that stands for /tmp, which is there; its parent is what the probe must not be able to write.
+            temporary: The folder that stands for /tmp, which is there.
             run: (arguments) -> what the program of these arguments printed; "" when it could not be started.
 
         Raises:
@@ -49,7 +50,17 @@ class Sandbox:
 
         async with self._lock:
             if wall not in self._proofs:
-                self._proofs[wall] = await prove(inside, self.mode, root=root, outside=temporary.rpartition("/")[0])
+                self._proofs[wall] = await prove(inside, self.mode, root=root, outside=_outside(root, temporary))
         if wrong := self._proofs[wall]:
             raise EnvironmentFailure(f"The sandbox that the settings ask for does not hold here: {'; '.join(wrong)}. Nothing was run. {_WAYS_OUT}.")
         return wall
+
+
+def _outside(root: str, temporary: str) -> str:
+    """A folder outside of the work tree that this program may write, and the probe must not; the root of all where there is none.
+
+    None below /tmp, where commands have a folder of their own.
+    """
+    candidates = (temporary.rpartition("/")[0], root.rpartition("/")[0], "/var/tmp")  # noqa: S108 - nothing is left there
+    hidden = (f"{root}/", "/tmp/")  # noqa: S108
+    return next((folder for folder in candidates if folder and not f"{folder}/".startswith(hidden) and os.access(folder, os.W_OK)), "/")

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
 
 GRACE_MS = 350
 SHORT_LINES = 8  # of a call that is surely seen whole
+_WALLS = {
+    "files": "In a sandbox: it can change files of the working directory only.",
+    "full": "In a sandbox: it can change files of the working directory only, and reaches no network.",
+}
 
 
 class Question(ScrollView, can_focus=True):
@@ -162,6 +166,8 @@ class Question(ScrollView, can_focus=True):
         reason, rule = (slot.question_details or {}).get("reason"), self._rule(slot)
         quiet, warning = self.palette.style(self.palette.muted), self.palette.style(self.palette.warn)
         before = painter.wrap(Text(safe_line(reason), warning, end=""), width) if isinstance(reason, str) else []
+        wall = _WALLS.get(str((slot.question_details or {}).get("sandbox")))
+        before += painter.wrap(Text(wall, quiet, end=""), width) if wall is not None else []
         after = painter.wrap(Text(f"a always: {rule}", quiet, end=""), width) if rule else []
         call = self._call(slot, width, painter)
         return [*before, *call, *after] if len(call) <= SHORT_LINES else [*before, *after, *call]
