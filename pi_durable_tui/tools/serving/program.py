@@ -52,6 +52,11 @@ class Program:
             raise EnvironmentFailure(f"There is no program {self.name!r}.", hint="Give its absolute path, or install it.")
         return process.Command(arguments=[path, *self.arguments], directory=self.directory, environment=environment, timeout_ms=FOREVER_MS)
 
+    def is_there(self) -> bool:
+        """Whether there is something to start."""
+        path = self._path({**variables.for_commands(self.agent), **self.extra})
+        return path is not None and os.access(path, os.X_OK)
+
     def _path(self, environment: Mapping[str, str]) -> str | None:
         if self.name.startswith("~/"):
             return environment.get("HOME", "~") + self.name[1:]
