@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pi_durable_tui.cli.check import machine, sandbox, stores
+from pi_durable_tui.cli.check import machine, sandbox, servers, stores
 from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
 from pi_durable_tui.cli.check.selftest import measured
 from pi_durable_tui.cli.paths import check, folders, moved_from
@@ -58,6 +58,7 @@ def _with(setup: Setup) -> list[Finding]:
         machine.this_terminal(setup.environ),
         machine.keys(setup.environ, setup.keyring),
         machine.shells(),
+        *servers.servers(setup.settings.mcp_servers, setup.environ, setup.place.directory),
         sandbox.wanted(setup.settings.sandbox, is_there=machine.has_program("bwrap", setup.environ, setup.place.directory)),
     ]
     try:
