@@ -36,6 +36,7 @@ class Opened:
     """A chat that is open for work. Its harness must be closed.
 
     Attributes:
+        session: The number of the session that it is stored in.
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
         loaded: The extensions that were installed from it.
@@ -47,6 +48,7 @@ class Opened:
 
     harness: Harness
     conversation: Conversation
+    session: int
     models: Gateways
     workspace: Workspace
     loaded: Loaded
@@ -100,6 +102,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     return Opened(
         harness=harness,
         conversation=conversation,
+        session=number,
         models=models,
         workspace=workspace,
         loaded=loaded,

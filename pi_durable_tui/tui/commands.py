@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec import Struct
 
 from pi_durable_tui.records.modes import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.palette import THEMES
+
+EXPORT_FORMS: tuple[Literal["html", "markdown", "jsonl"], ...] = ("html", "markdown", "jsonl")
 
 
 class Command(Struct, frozen=True, kw_only=True):
@@ -58,9 +61,6 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="context", argument="", help="what fills the model's context"),
     Command(name="name", argument="TITLE", help="give this chat a name"),
     Command(name="session", argument="", help="where this session is stored, and what it used"),
-    Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
-    Command(name="settings", argument="[KEY [VALUE]]", help="all settings: what each means, what it is and who says so; change them"),
-    Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="diff", argument="[chat|entry]", help="what the agent changed in files since your last message, or since the chat began", choices=("chat",)),
     Command(
         name="export",
@@ -69,6 +69,9 @@ COMMANDS: tuple[Command, ...] = (
         choices=EXPORT_FORMS,
     ),
     Command(name="links", argument="", help="the links of this chat: where they lead; open or copy one"),
+    Command(name="copy", argument="", help="copy the last answer; a selection is copied at once"),
+    Command(name="settings", argument="[KEY [VALUE]]", help="all settings: what each means, what it is and who says so; change them"),
+    Command(name="theme", argument=f"[{'|'.join(THEMES)}]", help="show or change the colours", choices=THEMES),
     Command(name="trust", argument="", help="which files of the project are used; change it"),
     Command(name="mcp", argument="", help="the MCP servers: how they stand, their tools, what went wrong"),
     Command(name="reload", argument="", help="read skills, templates, extensions, instructions, keys and MCP servers anew"),

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 Source: TypeAlias = Literal["default", "your file", "project file", "environment", "option", "this chat"]
 """Who says what a setting is; a later one wins over those before it."""
 
+ExportForm: TypeAlias = Literal["html", "markdown", "jsonl"]
+
 
 class Setting(Struct, frozen=True, kw_only=True):
     """One setting as it stands.
@@ -87,6 +89,19 @@ class ModelsPort(Protocol):
         ...
 
 
+class ExportPort(Protocol):
+    """Writes chats into files."""
+
+    async def write(self, conversation_id: int, form: ExportForm, path: str | None) -> str:
+        """Write the chat and return where. `path`: relative to the working directory; None: a name is made after the chat.
+
+        Raises:
+            BadRequest: There is a file already. Nothing was written.
+            EnvironmentFailure: It cannot be written. Nothing is left of it.
+        """
+        ...
+
+
 class HousePort(Protocol):
     """All of it."""
 
@@ -95,3 +110,6 @@ class HousePort(Protocol):
 
     @property
     def models(self) -> ModelsPort: ...
+
+    @property
+    def export(self) -> ExportPort: ...

@@ -181,10 +181,38 @@ class RestoredPort(Protocol):
     def failed(self) -> Sequence[tuple[str, str]]: ...
 
 
+class FileDifferencePort(Protocol):
+    """What became of a file: the difference, and a remark in words, "" for none."""
+
+    @property
+    def path(self) -> str: ...
+
+    @property
+    def diff(self) -> DiffPort: ...
+
+    @property
+    def remark(self) -> str: ...
+
+
+class DifferencesPort(Protocol):
+    """What became of files. Not whole: commands may have changed more; not from the start: the oldest changes are forgotten."""
+
+    @property
+    def files(self) -> Sequence[FileDifferencePort]: ...
+
+    @property
+    def is_whole(self) -> bool: ...
+
+    @property
+    def is_from_start(self) -> bool: ...
+
+
 class FilesPort(Protocol):
-    """Files as of an entry; `restore` takes a plan that it gave."""
+    """Files as of an entry; `restore` takes a plan that it gave. `differences` are since an entry; None: since the beginning."""
 
     async def plan_back(self, conversation_id: int, entry_id: int) -> PlanPort: ...
+
+    async def differences(self, conversation_id: int, entry_id: int | None) -> DifferencesPort: ...
 
     async def plan_undo(self, conversation_id: int) -> PlanPort: ...
 

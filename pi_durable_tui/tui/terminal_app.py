@@ -15,7 +15,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import lru_cache
-from typing import IO, Any, Literal, cast
+from typing import IO, Literal, cast
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -146,8 +146,8 @@ class Terminal:
 class ToldDriver(LinuxDriver):
     """Tells the app when it takes the terminal and when it has given it back."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, app: App[object], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None) -> None:
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
         self._file = cast("IO[str]", Terminal(self._file))
 
     def start_application_mode(self) -> None:

@@ -122,3 +122,4 @@ class FakeModels:
 class FakeHouse:
     settings: FakeSettings = field(default_factory=FakeSettings)
     models: FakeModels = field(default_factory=FakeModels)
+    export: Any = None

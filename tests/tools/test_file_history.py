@@ -17,6 +17,7 @@ from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.history import scan as scanning
 from pi_durable_tui.tools.history.contents import Contents, content_name
+from pi_durable_tui.tools.history.difference import Differences, file_differences
 from pi_durable_tui.tools.history.history import FileHistory, Plan
 from pi_durable_tui.tools.history.log import FILES, LOG_CHANGES, FileChange, FileLog, appended, log_of, since, targets
 from pi_durable_tui.tools.history.recorder import FileRecorder
@@ -344,3 +345,60 @@ def test_taking_back_means_the_content_before_the_first_change():
 
 def test_contents_are_named_by_what_they_hold():
     assert content_name(b"") == "0e5751c026e543b2e8ab2eb06099daa1d1e5df47778f7787faab45cdf12fe3a8"
+
+
+# ------------------------------------------------------------------------------------------------------- what it came to
+
+
+def kept(folder: Path, *contents: bytes) -> tuple[Contents, list[str]]:
+    contents_ = Contents(folder)
+    names = [contents_.keep(content) for content in contents]
+    assert None not in names
+    return contents_, [name for name in names if name is not None]
+
+
+@pytest.mark.rule("TU-18")
+def test_what_became_of_files_is_told_from_before_the_first_change_to_after_the_last(tmp_path: Path) -> None:
+    contents, (one, two, three, binary) = kept(tmp_path, b"one\n", b"two\n", b"three\n", b"\0\1\2")
+    changes = [
+        FileChange(path="/w/changed", before=one, after=two, at_ms=1, group="task 1"),
+        FileChange(path="/w/there and back", before=one, after=two, at_ms=2, group="task 1"),
+        FileChange(path="/w/new", before=None, after=one, at_ms=3, group="task 2"),
+        FileChange(path="/w/changed", before=two, after=three, at_ms=4, group="task 2"),
+        FileChange(path="/w/gone", before=one, after=None, at_ms=5, group="task 2"),
+        FileChange(path="/w/there and back", before=two, after=one, at_ms=6, group="restore 9"),
+        FileChange(path="/w/picture", before=None, after=binary, at_ms=7, group="task 3"),
+        FileChange(path="/w/large", before="?", after=one, at_ms=8, group="task 3"),
+        FileChange(path="/w/swept", before="0" * 64, after=None, at_ms=9, group="task 3"),
+    ]
+    found = file_differences(changes, contents.get)
+    assert [(each.path, each.remark, each.diff.added, each.diff.removed) for each in found] == [
+        ("/w/changed", "", 1, 1),
+        ("/w/gone", "removed", 0, 1),
+        ("/w/large", "what it held is not kept", 0, 0),
+        ("/w/new", "new", 1, 0),
+        ("/w/picture", "new, no text", 0, 0),
+        ("/w/swept", "removed, what it held is not kept", 0, 0),
+    ]
+    assert "-one\n+three" in found[0].diff.text
+
+
+@pytest.mark.rule("TU-18")
+async def test_differences_are_those_since_an_entry_or_since_the_beginning_also_when_files_are_changed_again(place: Place) -> None:
+    chat = await place.start()
+    first = await place.run(chat, ("write", {"path": "a.txt", "content": "one\n"}))
+    second = await place.run(chat, ("bash", {"command": "printf 'two\\n' > a.txt; echo b > b.txt"}))
+    (place.folder / "a.txt").write_text("a person's\n")
+    assert place.history is not None
+
+    def names(found: Differences) -> list[tuple[str, str]]:
+        return [(Path(each.path).name, each.remark) for each in found.files]
+
+    since_second = await place.history.differences(chat.id, second)
+    assert names(since_second) == [("a.txt", ""), ("b.txt", "new")]
+    assert "-one\n+two" in since_second.files[0].diff.text
+    assert names(await place.history.differences(chat.id, first)) == [("a.txt", "new"), ("b.txt", "new")]
+    assert names(await place.history.differences(chat.id, None)) == [("a.txt", "new"), ("b.txt", "new")]
+    assert (since_second.is_whole, since_second.is_from_start) == (True, True)
+    with pytest.raises(NotFound):
+        await place.history.differences(chat.id, 9_999)

@@ -72,6 +72,7 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("sandbox_writable", "Folders that commands may write inside of the wall, beside the working directory.", (), "next start"),
     _meaning("models", "What you say of single models: window, prices, thinking levels.", {}, "next start"),
     _meaning("base_urls", "Where providers are reached, other than where they usually are.", {}, "next start"),
+    _meaning("keyring", "Keys that are read from the system's keyring (service pidurable), by the names of their variables.", (), "next start"),
     _meaning("mcp_servers", "Servers whose tools the agent may use; /reload takes them over.", {}, "next start"),
 )
 """In the order in which people see them."""

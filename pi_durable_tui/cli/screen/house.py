@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pi_durable_tui.cli.chat import Opened
 from pi_durable_tui.cli.configuration.desk import SettingsDesk
 from pi_durable_tui.cli.configuration.models import KnownModels
+from pi_durable_tui.cli.export.exports import Exports
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.wish import Wish
 
@@ -17,6 +18,7 @@ class House:
 
     settings: SettingsDesk
     models: KnownModels
+    export: Exports
 
 
 def house_of(setup: Setup, wish: Wish, opened: Opened) -> House:
@@ -24,4 +26,5 @@ def house_of(setup: Setup, wish: Wish, opened: Opened) -> House:
     return House(
         settings=SettingsDesk(setup, wish, lambda: opened.workspace.settings, opened.harness.settings),
         models=KnownModels(setup, opened.models),
+        export=Exports(setup, opened),
     )

@@ -19,6 +19,7 @@ from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import in_thread
 from pi_durable_tui.tools.history.contents import content_name
+from pi_durable_tui.tools.history.difference import NO_DIFF, Differences, file_differences
 from pi_durable_tui.tools.history.log import FILES, NOT_KEPT, FileChange, appended, log_of, newest_restore, real_path, since, stored_path, targets
 from pi_durable_tui.tools.history.recorder import FileRecorder
 from pi_durable_tui.tools.text import text_file
@@ -26,7 +27,6 @@ from pi_durable_tui.tools.text.diff import Diff, unified
 
 PAGE = 1_000
 TOLD_PATHS = 20
-NO_DIFF = Diff(text="", added=0, removed=0, cut=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,21 +77,34 @@ class FileHistory:
         self._session = session
         self._recorder = recorder
 
-    async def changed_since(self, conversation_id: int, entry_id: int) -> tuple[FileChange, ...]:
-        """Every change that the conversation and its subagents made after an entry, oldest first.
+    async def changed_since(self, conversation_id: int, entry_id: int | None) -> tuple[FileChange, ...]:
+        """Every change that the conversation and its subagents made after an entry, oldest first; None: from the beginning.
 
         Raises:
             NotFound: The conversation does not see that entry.
         """
-        entry = await self._session.storage.entry(entry_id)
-        if entry is None:
+        entry = await self._session.storage.entry(entry_id) if entry_id is not None else None
+        if entry is None and entry_id is not None:
             raise NotFound(f"entry {entry_id}", where=f"conversation {conversation_id}")
-        then = log_of(await self._session.snapshot_as_of(FILES, conversation_id, entry_id))
+        then = log_of(await self._session.snapshot_as_of(FILES, conversation_id, entry_id) if entry_id is not None else None)
         own = since(log_of(await self._session.snapshot(FILES, conversation_id)), then)
         left = await self._recorder.unrecorded(conversation_id)
-        below = [[change for change in log if change.at_ms >= entry.entry.at_ms] for log in await self._below(conversation_id)]
+        from_ms = entry.entry.at_ms if entry is not None else 0
+        below = [[change for change in log if change.at_ms >= from_ms] for log in await self._below(conversation_id)]
         # A clock that was set back cannot bring a log out of its own order.
         return tuple(heapq.merge(own, left, *below, key=lambda change: change.at_ms))
+
+    async def differences(self, conversation_id: int, entry_id: int | None) -> Differences:
+        """What became of files since an entry, from what was kept of them; None: since the beginning.
+
+        Raises:
+            NotFound: The conversation does not see that entry.
+        """
+        changes = await self.changed_since(conversation_id, entry_id)
+        files = await in_thread(lambda: file_differences(changes, self._recorder.contents.get))
+        dropped = log_of(await self._session.snapshot(FILES, conversation_id)).dropped
+        is_from_start = entry_id is not None or not dropped
+        return Differences(files=files, is_whole=self._recorder.is_whole, is_from_start=is_from_start)
 
     async def plan(self, changes: Iterable[FileChange]) -> Plan:
         """What taking these changes back would do, as files are now."""

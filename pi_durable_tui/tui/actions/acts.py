@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
+from pi_durable_tui.tui.actions.changes import Changes
 from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
     """Every command by its name."""
-    acts, files, moves, project = Acts(app), Files(app), app.deeds.moves, app.deeds.project
+    acts, changes, files, moves, project = Acts(app), Changes(app), Files(app), app.deeds.moves, app.deeds.project
     return {
         "help": acts.help,
         "hotkeys": acts.hotkeys,
@@ -39,8 +40,10 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "context": acts.context,
         "session": acts.session,
         "name": acts.name,
-        "copy": acts.copy,
         "links": app.deeds.links.list,
+        "copy": acts.copy,
+        "diff": changes.diff,
+        "export": changes.export,
         "theme": acts.theme,
         "settings": SettingsList(app).show,
         "tasks": acts.tasks,

@@ -46,7 +46,9 @@ def diff_lines(diff: str, *, path: str, width: int, palette: Palette) -> list[Te
 
 
 def _parsed(diff: str, path: str, palette: Palette) -> list[_Changed]:
-    lines = [line for line in diff.split("\n") if not line.startswith(("--- ", "+++ ", "diff ", "index "))]
+    lines = diff.split("\n")
+    start = next((index for index, line in enumerate(lines) if line.startswith("@@")), 0)  # headers stand ahead of the first hunk, and only there
+    lines = [line for line in lines[:start] if not line.startswith(("--- ", "+++ ", "diff ", "index "))] + lines[start:]
     code = highlight("\n".join(line[1:] if not line.startswith("@@") else "" for line in lines), path, palette, base=palette.style(palette.text))
     result: list[_Changed] = []
     old = new = 1

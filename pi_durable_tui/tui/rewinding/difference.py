@@ -1,4 +1,4 @@
-"""Shows what would change in files, all of it, and asks whether it shall (rule TU-18). Only one key says yes."""
+"""Shows what would change in files, or what was changed, all of it, and may ask whether it shall (rule TU-18). Only one key says yes."""
 
 from __future__ import annotations
 
@@ -76,21 +76,24 @@ def difference_lines(changes: Sequence[FileChange], palette: Palette, *, width: 
 
 
 class DifferenceScreen(ModalScreen[bool]):
-    """Closes with True on y, with False or None on Esc.
+    """Closes with True on y, with False or None on Esc; n and p go to the next and previous file.
 
     Args:
-        title: A question.
+        title: A question, or what the changes are.
+        asks: It is a question. What is only looked at has the whole width, for two columns.
     """
 
-    def __init__(self, palette: Palette, title: str, changes: Sequence[FileChange]) -> None:
+    def __init__(self, palette: Palette, title: str, changes: Sequence[FileChange], *, asks: bool = True) -> None:
         super().__init__()
-        self._palette, self._title, self._changes = palette, title, tuple(changes)
+        self._palette, self._title, self._changes, self._asks = palette, title, tuple(changes), asks
+        self._heads: list[int] = []
 
     def compose(self) -> ComposeResult:
         """One page that scrolls."""
-        with VerticalScroll(id="sheet") as box:
+        with VerticalScroll(id="sheet", classes="" if self._asks else "-whole") as box:
             box.border_title = Content(self._title)
-            box.border_subtitle = Content("y changes all of these files · Esc closes")
+            files = ["n next file", "p previous"] if len(self._changes) > 1 else []
+            box.border_subtitle = Content(" · ".join([*(["y changes all of these files"] if self._asks else []), *files, "Esc closes"]))
             yield Static(markup=False)
 
     def on_mount(self) -> None:
@@ -99,14 +102,29 @@ class DifferenceScreen(ModalScreen[bool]):
 
     def on_resize(self, event: events.Resize) -> None:
         """The lines fit the width."""
-        lines = difference_lines(self._changes, self._palette, width=max(12, min(WIDTH, event.size.width) - AROUND))
+        width = max(12, (min(WIDTH, event.size.width) if self._asks else event.size.width) - AROUND)
+        lines = difference_lines(self._changes, self._palette, width=width)
+        self._heads = [0, *(index + 1 for index, line in enumerate(lines) if not line.plain)]  # only between files is a line empty
         self.query_one("#sheet Static", Static).update(Text("\n").join(lines))
 
     def on_key(self, event: events.Key) -> None:
-        """Yes, or no."""
-        if event.key in {"y", "escape"}:
-            event.stop()
-            self.dismiss(event.key == "y")
+        """Yes or no, or another file."""
+        match event.key:
+            case "y" if self._asks:
+                self.dismiss(True)  # noqa: FBT003 - what the person said
+            case "escape":
+                self.dismiss(False)  # noqa: FBT003 - the same
+            case "n" | "p":
+                self._go_to_file(1 if event.key == "n" else -1)
+            case _:
+                return
+        event.stop()
+
+    def _go_to_file(self, step: int) -> None:
+        box = self.query_one("#sheet", VerticalScroll)
+        heads = [head for head in self._heads if (head > box.scroll_y if step > 0 else head < box.scroll_y)]
+        if heads:
+            box.scroll_to(y=heads[0] if step > 0 else heads[-1], animate=False)
 
     def action_page(self, direction: int) -> None:
         """PageUp and PageDown."""
