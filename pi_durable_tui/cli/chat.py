@@ -149,8 +149,12 @@ async def problem_of(setup: Setup, model: str | None) -> ConfigError | None:
     """Why `model` cannot be asked as things are (CASE-H2); None: it may work. Without any, servers on this machine are looked for (rule CL-5)."""
     if model is None:
         settings_file = paths.folders(setup.environ).config / settings.NAME
-        return no_model(offer(await answering(setup.clock)), settings_file=str(settings_file))
-    return unreachable(model, setup.environ, setup.settings.base_urls)
+        problem: ConfigError | None = no_model(offer(await answering(setup.clock)), settings_file=str(settings_file))
+    else:
+        problem = unreachable(model, setup.environ, setup.settings.base_urls)
+    if problem is not None and setup.keyring.problem:
+        return ConfigError(f"{problem.message} {setup.keyring.problem}", hint=problem.hint)
+    return problem
 
 
 async def _changed(conversation: Conversation, setup: Setup, wish: Wish, project: ProjectSettings) -> Agent:

@@ -36,6 +36,7 @@ Sandbox: TypeAlias = Literal["off", "files", "full"]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=1_000)]
 _ServerName = Annotated[str, msgspec.Meta(pattern=f"^{SERVER_NAME.pattern}$")]
 _Folder = Annotated[str, msgspec.Meta(pattern=r"^(/|~/|~$)")]
+_Variable = Annotated[str, msgspec.Meta(pattern=r"^[A-Z][A-Z0-9_]*$")]
 _Url = Annotated[str, msgspec.Meta(pattern=r"^https?://[^\s/]+")]
 _Delay = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 _Tokens = Annotated[int, msgspec.Meta(ge=0, le=10_000_000)]
@@ -56,6 +57,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "store": (StoreKind, '"sqlite" or "jsonl"'),
     "models": (dict[str, ModelOverride], f"an object: model id -> {{{', '.join(ModelOverride.__struct_fields__)}}}"),
     "base_urls": (dict[str, _Url], "an object: provider -> http:// or https:// URL"),
+    "keyring": (list[_Variable], 'a list of variables such as ["ANTHROPIC_API_KEY"]'),
     "sandbox": (Sandbox, '"off", "files" or "full"'),
     "sandbox_writable": (list[_Folder], "a list of folders, absolute or below ~"),
     "mcp_servers": (dict[_ServerName, McpServer], ALLOWED_SERVERS),
@@ -88,6 +90,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
         mouse: Whether the app takes the mouse; if not, the terminal keeps it for selecting in its own way.
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
+        keyring: The keys that come from the system's keyring, by the names of their variables.
         sandbox: What is put around commands (rule SA-15): nothing, a wall that protects files, or one that takes the network away too.
         sandbox_writable: Folders that commands may write in it, beside the working directory.
         models: What the person says of single models, see `models/overrides.py`.
@@ -109,6 +112,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     store: StoreKind = "sqlite"
     models: dict[str, ModelOverride] = field(default_factory=dict[str, ModelOverride])
     base_urls: dict[str, str] = field(default_factory=dict[str, str])
+    keyring: tuple[str, ...] = ()
     sandbox: Sandbox = "off"
     sandbox_writable: tuple[str, ...] = ()
     mcp_servers: dict[str, McpServer] = field(default_factory=dict[str, McpServer])

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from pi_durable_tui.cli import paths
+from pi_durable_tui.cli.keyring import Loaded, load_keys
 from pi_durable_tui.cli.settings import UserSettings, load
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.entropy import Entropy, SystemEntropy
@@ -16,7 +17,8 @@ class Setup(Struct, frozen=True, kw_only=True):
     """Where a command works and with what.
 
     Attributes:
-        environ: The user's environment as the program started.
+        environ: The user's environment as the program started, with the keys that came from the keyring.
+        keyring: What came from there.
     """
 
     place: paths.Place
@@ -24,6 +26,7 @@ class Setup(Struct, frozen=True, kw_only=True):
     environ: Mapping[str, str]
     clock: Clock
     entropy: Entropy
+    keyring: Loaded = Loaded()
 
 
 def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None = None) -> Setup:
@@ -34,10 +37,13 @@ def set_up(cwd: str | None, environ: Mapping[str, str], *, clock: Clock | None =
         ConfigError: An environment variable or the settings file is wrong.
     """
     roots = paths.folders(environ)
+    place, settings = paths.place(cwd, roots.data), load(roots.config, environ)
+    loaded = load_keys(settings.keyring, environ)
     return Setup(
-        place=paths.place(cwd, roots.data),
-        settings=load(roots.config, environ),
-        environ=dict(environ),
+        place=place,
+        settings=settings,
+        environ={**environ, **loaded.keys},
         clock=clock or SystemClock(),
         entropy=SystemEntropy(),
+        keyring=loaded,
     )

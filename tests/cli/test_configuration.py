@@ -242,7 +242,21 @@ async def test_a_value_that_is_not_allowed_and_a_file_that_is_broken_change_noth
 
 def test_every_key_that_the_harness_goes_by_is_put_in_force() -> None:
     """Which keys change nothing in a running harness is written down here, so that a new one is thought of."""
-    elsewhere = {"model", "thinking", "approve", "theme", "mouse", "on_continue", "store", "models", "base_urls", "mcp_servers", "sandbox", "sandbox_writable"}
+    elsewhere = {
+        "model",
+        "thinking",
+        "approve",
+        "theme",
+        "mouse",
+        "on_continue",
+        "store",
+        "models",
+        "base_urls",
+        "mcp_servers",
+        "keyring",
+        "sandbox",
+        "sandbox_writable",
+    }
     for meaning in MEANINGS:
         running = HarnessSettings()
         other = {bool: False, float: 9.5}.get(allowed(meaning.key)[0], "all" if meaning.key.endswith("_mode") else 77)  # type: ignore[call-overload]

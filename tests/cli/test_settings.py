@@ -46,6 +46,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "store": "jsonl",
         "models": {"a/b": {"context_window_tokens": 9, "thinking_levels": ["off", "low"], "input_usd_per_million": 0.5}},
         "base_urls": {"openai": "http://127.0.0.1:9/v1"},
+        "keyring": ["ANTHROPIC_API_KEY"],
         "sandbox": "full",
         "sandbox_writable": ["~/.cache", "/srv/shared"],
         "mcp_servers": {"docs": {"command": "docs-server", "args": ["-v"]}, "far": {"url": "https://example.org/mcp", "headers": {"X-Key": "$FAR_KEY"}}},
