@@ -92,6 +92,20 @@ class Counter(Worker):
         yield Finished("stop")
 
 
+class Caller(Worker):
+    """A model that makes the one call that stands in the file `call.json`, as `[name, arguments]`, and then answers."""
+
+    def _answer(self, results: int) -> list[ModelEvent]:
+        used = UsageReport(Usage(input_tokens=100, output_tokens=10))
+        if results:
+            return [TextDelta(ANSWER), used, Finished("stop")]
+        name, arguments = json.loads((self._folder / "call.json").read_text())
+        return [ToolCallDelta(0, "c1", name, json.dumps(arguments)), used, Finished("toolUse")]
+
+
+MODELS = {"worker": Worker, "counter": Counter, "caller": Caller}
+
+
 def _command(key: int, call_id: str) -> ToolCallDelta:
     return ToolCallDelta(key, call_id, "bash", json.dumps({"command": f"echo {call_id} start >> ../effects; sleep 0.05; echo {call_id} end >> ../effects"}))
 
@@ -145,7 +159,7 @@ def _child(job: dict[str, Any]) -> int:
     os.environ.clear()
     os.environ.update(job["environ"])
     os.chdir(job["cwd"])
-    _watch_commits(folder, Counter(folder) if job.get("model") == "counter" else Worker(folder))
+    _watch_commits(folder, MODELS[job.get("model", "worker")](folder))
     try:
         return main.run(job["arguments"])
     except BaseException:  # noqa: BLE001 - the test that reads stderr says what it was
