@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Literal, TypeAlias, TypeVar
+from collections.abc import AsyncGenerator, Callable, Sequence
+from typing import Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict, SessionClosed
+from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict
 from pi_durable_tui.harness.generation.pressure import begin_compaction
 from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, Live
 from pi_durable_tui.harness.observation.events import AgentEvent
@@ -58,13 +57,15 @@ class Conversation:
             request_id: The same id with the same content gives the same submission, also after a restart (rule SU-2).
 
         Raises:
-            BadRequest: Nothing but blanks. Nothing was written.
+            BadRequest: Nothing but blanks, or there is no such mode. Nothing was written.
             ConversationBusy: Mode `reject`, and a run is going on. Nothing was written.
             RequestConflict: The request id was used with other content. Nothing was written.
         """
         parts = (Text(text=clean_text(content)),) if isinstance(content, str) else tuple(content)
         if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
             raise BadRequest("An empty message was not sent.")
+        if mode not in get_args(SubmitMode):
+            raise BadRequest(f"There is no mode {mode!r}; the modes are {', '.join(get_args(SubmitMode))}. Nothing was written.")
         stored_mode: Mode = "followUp" if mode == "reject" else mode
         digest = content_digest(stored_mode, parts)
 
@@ -101,7 +102,7 @@ class Conversation:
                 raise NotFound(f"submission {submission_id}", where=f"conversation {self.id}")
             return None if submission.is_open else submission
 
-        return await self._until(look)
+        return await self._session.until(look, what=f"The end of submission {submission_id}")
 
     async def idle(self) -> None:
         """Wait until no run is going on and nothing of this conversation is at work, background tasks aside (rule TK-16)."""
@@ -111,7 +112,7 @@ class Conversation:
             live = from_json(await self._session.snapshot(LIVE, self.id) or {}, Live)
             return True if live.run is None and not self._at_work(background=False) else None
 
-        await self._until(look)
+        await self._session.until(look, what=f"The rest of conversation {self.id}")
 
     async def withdraw(self, submission_id: int) -> Withdrawal:
         """Take a queued submission back; what is already placed or settled stays as it is (rule SU-7).
@@ -155,7 +156,7 @@ class Conversation:
 
         withdrawn = await self._session.commit(write)
         await self.idle()
-        await self._until(stopped)
+        await self._session.until(stopped, what=f"The rest of conversation {self.id}")
         return withdrawn
 
     async def abort_task(self, task_id: int) -> bool:
@@ -181,7 +182,7 @@ class Conversation:
         if not await self._session.commit(write):
             return False
         self._start()
-        return await self._until(look)
+        return await self._session.until(look, what=f"The end of task {task_id}")
 
     async def answer(self, question_id: int, decision: Literal["allow", "always", "deny"], *, by: str, note: str = "") -> None:
         """Answer an open question; the answer is stored with who and when before anything follows from it (rule TU-19).
@@ -272,7 +273,11 @@ class Conversation:
         return from_json(await self._session.snapshot(AGENT, self.id) or {}, Agent)
 
     async def set_agent(self, **changes: object) -> Agent:
-        """Change fields of the agent, from the next request on; returns what now holds."""
+        """Change fields of the agent, from the next request on; returns what now holds.
+
+        Raises:
+            BadRequest: A field cannot hold that value. Nothing was written.
+        """
 
         async def write(transaction: Transaction) -> Agent:
             draft = await transaction.document(AGENT, self.id)
@@ -321,10 +326,3 @@ class Conversation:
     def _at_work(self, *, background: bool) -> bool:
         """What is completing has done its work; if something holds it up, that is at work itself, or in the background."""
         return any(not isinstance(self._table.tasks[task_id].state, Completing) for task_id in self._below(background=background))
-
-    async def _until(self, look: Callable[[], Awaitable[T | None]]) -> T:
-        with contextlib.closing(self._session.watch()) as watch:
-            while (found := await look()) is None:
-                if await anext(watch, None) is None:
-                    raise SessionClosed("What was waited for")
-        return found

@@ -42,7 +42,7 @@ from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.keys import Hide
 from pi_durable_tui.records.messages import Usage
-from pi_durable_tui.records.task import Checkpoint, Pending, Running, Task
+from pi_durable_tui.records.task import Checkpoint, Outcome, Pending, Running, Task
 from pi_durable_tui.session.forks import documents_at_fork, fork_entry, forked
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
@@ -235,6 +235,24 @@ class Harness:
         task_id = await self.session.commit(write)
         self._start()
         return task_id
+
+    async def ended(self, task_id: int) -> Outcome:
+        """Wait for the end of a task and say how it ended; the scheduler runs (rule TK-13). Cancelling ends only the wait (rule SE-8).
+
+        Raises:
+            NotFound: There is no such task.
+            SessionClosed, SessionFailed: The session ended first; the task goes on with the next one.
+        """
+        if not self.session.read_only:
+            self._scheduler.start()
+
+        async def look() -> Outcome | None:
+            task = await self.session.storage.task(task_id)
+            if task is None:
+                raise NotFound(f"task {task_id}", where=self.session.storage.name)
+            return None if task.is_live else task.outcome
+
+        return await self.session.until(look, what=f"The end of task {task_id}")
 
     async def resume(self) -> None:
         """Go on with whatever is unfinished, in every conversation of the session.

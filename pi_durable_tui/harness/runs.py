@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.inbox import Boundary, take, with_item
 from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, InboxItem, Live, Run
 from pi_durable_tui.harness.settings import Settings
@@ -26,8 +27,16 @@ GENERATION = "pi.generation"
 
 
 def as_object(record: Record) -> JsonObject:
-    """A record as the plain value of a document."""
+    """A record as the plain value of a document.
+
+    Raises:
+        BadRequest: A field holds what its type does not allow; stored like this it could never be read again.
+    """
     value = to_json(record)
+    try:
+        from_json(value, type(record))
+    except msgspec.ValidationError as error:
+        raise BadRequest(f"The {type(record).__name__} is not one: {error}. Nothing was written.") from error
     assert isinstance(value, dict)  # every record is an object
     return value
 

@@ -7,6 +7,7 @@ unknown fails the session for good: it publishes nothing more, and only `close` 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Self, TypeVar
 
@@ -147,6 +148,21 @@ class Session:
         """
         self._check("A watch")
         return self._publication.watch(capacity=capacity)
+
+    async def until(self, look: Callable[[], Awaitable[T | None]], *, what: str) -> T:
+        """Wait until `look` finds something; it looks now and again after commits. Cancelling ends only the wait (rule SE-8).
+
+        Args:
+            what: What is waited for, for error texts: "The end of task 7".
+
+        Raises:
+            SessionClosed, SessionFailed: The session ended first.
+        """
+        with contextlib.closing(self.watch()) as watch:
+            while (found := await look()) is None:
+                if await anext(watch, None) is None:
+                    raise SessionClosed(what)
+        return found
 
     async def close(self) -> None:
         """Admit nothing more, let what was admitted end, end the watches, close the storage (rule SE-7). May be called again."""

@@ -18,13 +18,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.records.conversation import Conversation
-from pi_durable_tui.records.entry import USER, Entry
-from pi_durable_tui.records.messages import Text, UserMessage
-from pi_durable_tui.session.session import Session
-from pi_durable_tui.session.transaction import Transaction
-from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.library import USER, ConversationRecord, Entry, Session, SystemClock, Text, Transaction, UserMessage, open_sqlite
 
 
 def entry(transaction: Transaction, conversation_id: int, text: str) -> Entry:
@@ -39,7 +33,7 @@ async def main(folder: Path) -> None:
     session = await Session.open(await open_sqlite(folder / "session.sqlite", clock=clock), clock=clock)
 
     async def begin(transaction: Transaction) -> int:
-        conversation = Conversation(id=transaction.new_id(), created_at_ms=transaction.now_ms)
+        conversation = ConversationRecord(id=transaction.new_id(), created_at_ms=transaction.now_ms)
         transaction.insert_conversation(conversation)
         transaction.insert_entry(entry(transaction, conversation.id, "hello"))
         return conversation.id

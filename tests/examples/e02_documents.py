@@ -19,13 +19,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.records.commit import Commit
-from pi_durable_tui.records.document import Definition
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.session.session import Session
-from pi_durable_tui.session.transaction import Transaction
-from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.library import Commit, Definition, JsonObject, MemoryStorage, Session, SystemClock, Transaction
 
 NOTES = Definition(kind="example.notes", scope="session", initial=lambda: {"text": "", "tags": []})
 

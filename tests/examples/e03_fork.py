@@ -18,12 +18,7 @@ from __future__ import annotations
 
 import asyncio
 
-from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.records.document import Definition
-from pi_durable_tui.records.submission import Done
-from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.library import Conversation, Definition, Done, Extension, Harness, Transaction
 from tests.examples.parts import AGENT, line, open_harness
 
 PLAN = Definition(kind="example.plan", scope="conversation", history="rewindable", fork="asOf")

@@ -18,12 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.records.document import Definition
-from pi_durable_tui.session.session import Session
-from pi_durable_tui.session.transaction import Transaction
-from pi_durable_tui.session.watch import Overflowed, Watch
-from pi_durable_tui.storage.memory import MemoryStorage
+from pi_durable_tui.library import Definition, MemoryStorage, Overflowed, Session, SystemClock, Transaction, Watch
 
 TEXT = Definition(kind="example.text", scope="session", initial=lambda: {"text": ""})
 

@@ -20,10 +20,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.records.codec import to_json
-from pi_durable_tui.records.submission import Submission
-from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.library import Submission, SystemClock, open_sqlite, to_json
 from tests.examples.parts import AGENT, in_order, line, open_harness, say
 
 

@@ -21,8 +21,7 @@ import asyncio
 
 import msgspec
 
-from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.records.messages import Text, ToolResultMessage
+from pi_durable_tui.library import Text, Tool, ToolContext, ToolResult, ToolResultMessage
 from tests.examples.parts import AGENT, calls, in_order, line, open_harness, say
 
 

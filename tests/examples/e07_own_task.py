@@ -19,12 +19,8 @@ from __future__ import annotations
 
 import asyncio
 
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.tasks.definition import Move, TaskDefinition, Wait
-from pi_durable_tui.harness.tasks.runtime import TaskRuntime
-from pi_durable_tui.records.task import Completed, Pending, Task
-from pi_durable_tui.session.transaction import Transaction
-from tests.examples.parts import AGENT, ended, open_harness
+from pi_durable_tui.library import Completed, Extension, Move, Pending, Task, TaskDefinition, TaskRuntime, Transaction, Wait
+from tests.examples.parts import AGENT, open_harness
 
 
 async def collect(runtime: TaskRuntime) -> None:
@@ -71,7 +67,7 @@ async def main() -> None:
     harness = await open_harness(extensions=(EXTENSION,))
     conversation = await harness.create_conversation(AGENT)
     task_id = await harness.start_task(conversation.id, "example.sum", {"count": 3}, {"phase": "collect"})
-    outcome = await ended(harness, task_id)
+    outcome = await harness.ended(task_id)
     assert isinstance(outcome, Completed)  # nothing went wrong
     print("the whole is", outcome.value)
     await harness.close()

@@ -37,17 +37,23 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pi_durable_tui.clock import Clock, SystemClock
-from pi_durable_tui.entropy import SystemEntropy
-from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import ModelEvent, ModelFailed, ModelInfo, ModelRequest
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.tasks.definition import TaskDefinition
-from pi_durable_tui.harness.tasks.runtime import TaskRuntime
-from pi_durable_tui.records.task import Completed
-from pi_durable_tui.storage.port import Storage
-from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.library import (
+    Agent,
+    Clock,
+    Completed,
+    Extension,
+    Harness,
+    ModelEvent,
+    ModelFailed,
+    ModelInfo,
+    ModelRequest,
+    Storage,
+    SystemClock,
+    SystemEntropy,
+    TaskDefinition,
+    TaskRuntime,
+    open_sqlite,
+)
 
 LAST = 5
 STEP_MS = 50

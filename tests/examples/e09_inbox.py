@@ -27,9 +27,7 @@ import asyncio
 
 import msgspec
 
-from pi_durable_tui.errors import ConversationBusy
-from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.records.messages import Content, Text
+from pi_durable_tui.library import Content, ConversationBusy, Text, Tool, ToolContext, ToolResult
 from tests.examples.parts import AGENT, call, in_order, line, open_harness, say
 
 

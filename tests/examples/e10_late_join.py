@@ -20,8 +20,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.observation.events import AgentEvent
+from pi_durable_tui.library import AgentEvent, Conversation
 from tests.examples.parts import AGENT, in_order, open_harness, say
 
 

@@ -26,8 +26,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from pi_durable_tui.harness.ports import ModelRequest, Tool, ToolContext, ToolResult
-from pi_durable_tui.records.messages import Text
+from pi_durable_tui.library import ModelRequest, Text, Tool, ToolContext, ToolResult
 from pi_durable_tui.tools.subagent import subagent_tools
 from tests.examples.parts import AGENT, Step, call, in_order, line, open_harness, say
 

@@ -22,10 +22,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.ports import ModelRequest
-from pi_durable_tui.records.codec import to_json
+from pi_durable_tui.library import Conversation, Harness, ModelRequest, to_json
 from pi_durable_tui.tools.subagent import subagent_tools
 from tests.examples.parts import AGENT, Step, calls, in_order, line, open_harness, say
 

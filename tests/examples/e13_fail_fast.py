@@ -15,14 +15,8 @@ from __future__ import annotations
 
 import asyncio
 
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.tasks.definition import Move, TaskDefinition, Wait
-from pi_durable_tui.harness.tasks.runtime import TaskRuntime
-from pi_durable_tui.records.codec import to_json
-from pi_durable_tui.records.messages import Problem
-from pi_durable_tui.records.task import Completed, Failed, Pending, Task
-from pi_durable_tui.session.transaction import Transaction
-from tests.examples.parts import AGENT, ended, open_harness
+from pi_durable_tui.library import Completed, Extension, Failed, Move, Pending, Problem, Task, TaskDefinition, TaskRuntime, Transaction, Wait, to_json
+from tests.examples.parts import AGENT, open_harness
 
 CHILDREN = ("fetch", "check")
 FETCH_MS = 200
@@ -73,7 +67,7 @@ async def main() -> None:
     conversation = await harness.create_conversation(AGENT)
     for policy in ("allSettled", "failFast"):
         task_id = await harness.start_task(conversation.id, "example.build", {"policy": policy}, {"phase": "go"})
-        await ended(harness, task_id)
+        await harness.ended(task_id)
     await harness.close()
 
 

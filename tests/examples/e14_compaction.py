@@ -18,9 +18,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable
 
-from pi_durable_tui.harness.ports import ModelRequest
-from pi_durable_tui.records.messages import Text, UserMessage
-from tests.examples.parts import AGENT, Step, ended, in_order, open_harness, say
+from pi_durable_tui.library import ModelRequest, Text, UserMessage
+from tests.examples.parts import AGENT, Step, in_order, open_harness, say
 
 LONG = " It was a long story." * 20
 
@@ -39,7 +38,7 @@ async def main() -> None:
     for question in ("Who was first?", "Who was second?", "Who was third?"):
         await conversation.settled((await conversation.submit(question)).id)
 
-    await ended(harness, await conversation.compact("the names"))
+    await harness.ended(await conversation.compact("the names"))
     asked = text(requests[3])
     wish = next(each for each in asked.split("\n") if "above all" in each)
     print("request 4 asks for a summary, above all of:", wish.split(": ")[1])

@@ -20,12 +20,7 @@ import asyncio
 
 import msgspec
 
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
-from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import Text
+from pi_durable_tui.library import Blocked, Extension, HookedCall, Hooks, JsonObject, Settings, Text, Tool, ToolContext, ToolResult
 from tests.examples.parts import AGENT, calls, in_order, line, open_harness, say
 
 

@@ -19,9 +19,7 @@ import asyncio
 
 import msgspec
 
-from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.records.messages import Text
+from pi_durable_tui.library import Extension, Text, Tool, ToolContext, ToolResult
 from tests.examples.parts import AGENT, call, in_order, line, open_harness, say
 
 

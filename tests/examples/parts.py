@@ -8,20 +8,33 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.entropy import SystemEntropy
-from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, Tool, ToolCallDelta, UsageReport
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.services import Report
-from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.records.entry import Entry
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import AssistantMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
-from pi_durable_tui.records.task import Outcome
-from pi_durable_tui.storage.memory import MemoryStorage
-from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.library import (
+    Agent,
+    AssistantMessage,
+    Entry,
+    Extension,
+    Finished,
+    Harness,
+    JsonObject,
+    MemoryStorage,
+    ModelEvent,
+    ModelInfo,
+    ModelRequest,
+    Report,
+    Settings,
+    Storage,
+    SystemClock,
+    SystemEntropy,
+    Text,
+    TextDelta,
+    Tool,
+    ToolCall,
+    ToolCallDelta,
+    ToolResultMessage,
+    Usage,
+    UsageReport,
+    UserMessage,
+)
 
 Step: TypeAlias = ModelEvent | asyncio.Event
 """A piece of an answer, or something the model waits for before it goes on."""
@@ -108,17 +121,6 @@ async def open_harness(
         settings=settings,
         reporter=reporter,
     )
-
-
-async def ended(harness: Harness, task_id: int) -> Outcome:
-    """Wait for the end of a task."""
-    watch = harness.session.watch()
-    while True:
-        task = await harness.session.storage.task(task_id)
-        if task is not None and task.outcome is not None and not task.is_live:
-            watch.close()
-            return task.outcome
-        await anext(watch)
 
 
 def line(entry: Entry) -> str:

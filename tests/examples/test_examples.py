@@ -37,6 +37,14 @@ def test_the_readme_shows_each_example_with_its_output(example: str):
     assert section(example) in (HERE / "README.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("example", [*EXAMPLES, "parts"])
+def test_an_example_needs_nothing_but_the_library(example: str):
+    """And the one tool that stands beside it."""
+    found = {node.module for node in ast.walk(ast.parse((HERE / f"{example}.py").read_text(encoding="utf-8"))) if isinstance(node, ast.ImportFrom)}
+    ours = {module for module in found if module is not None and module.startswith("pi_durable_tui")}
+    assert ours <= {"pi_durable_tui.library", "pi_durable_tui.tools.subagent"}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_each_example_prints_what_it_promises(example: str):

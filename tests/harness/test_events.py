@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.live import Agent, Failure, Inbox, InboxItem, Live, RetryWait, UsageTotals
+from pi_durable_tui.harness.live import Agent, CompactionRun, Failure, Inbox, InboxItem, Live, RetryWait, UsageTotals
 from pi_durable_tui.harness.observation.events import events_of
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import decode_json, encode, to_json
@@ -111,6 +111,28 @@ def test_when_one_run_follows_another_in_one_commit_the_old_one_ends_before_the_
     ]
 
 
+@pytest.mark.rule("OB-3", "CO-5")
+def test_a_compaction_starts_and_ends_with_its_summary_or_its_failure_or_with_neither():
+    idle = view(1)
+    going = view(2, live=Live(compactions=(CompactionRun(task_id=10, started_at_ms=START_MS, reason="manual"),)))
+    assert events(idle, going) == [{"type": "compaction_start", "taskId": 10, "reason": "manual", "isBlocking": False}]
+    assert events(going, replace(going, seq=3)) == []
+
+    summary = entry(20, said("so far"), kind="pi.compaction", head=1, data={"taskId": 10})
+    assert events(going, view(3, entries=stored(entry(19, said("a")), summary)))[-1] == {
+        "type": "compaction_end",
+        "taskId": 10,
+        "entryId": 20,
+        "failure": None,
+    }
+    failure = Failure(reason="server", task_id=10, attempt=1, at_ms=START_MS, message="it broke")
+    assert events(going, view(3, live=Live(compaction_failure=failure))) == [
+        {"type": "compaction_end", "taskId": 10, "entryId": None, "failure": to_json(failure)}
+    ]
+    older = msgspec.structs.replace(failure, task_id=9)  # of another one; it stays until the next starts
+    assert events(going, view(3, live=Live(compaction_failure=older))) == [{"type": "compaction_end", "taskId": 10, "entryId": None, "failure": None}]
+
+
 @pytest.mark.rule("OB-3")
 def test_a_run_that_failed_ends_with_its_failure_and_not_with_that_of_another():
     failure = Failure(reason="model_error", task_id=10, attempt=4, at_ms=START_MS, message="it broke")
@@ -204,6 +226,7 @@ class Told:
     usage: Any = field(default_factory=dict)
     submissions: dict[int, Any] = field(default_factory=dict)
     entries: list[int] = field(default_factory=list)
+    compactions: list[int] = field(default_factory=list)
 
     def hear(self, event: Any) -> None:
         getattr(self, f"_{event['type']}")(event)
@@ -261,6 +284,13 @@ class Told:
         assert event["callId"] in self.tools, "a call says something that has not started"
         self.tools[event["callId"]] = (event["output"], event["outputDroppedChars"])
 
+    def _compaction_start(self, event: Any) -> None:
+        assert event["taskId"] not in self.compactions, "a compaction starts twice"
+        self.compactions.append(event["taskId"])
+
+    def _compaction_end(self, event: Any) -> None:
+        self.compactions.remove(event["taskId"])
+
     def _retry(self, _event: Any) -> None:
         assert self.message is None, "an attempt has failed and its message goes on"
 
@@ -277,6 +307,7 @@ def shown(at: ConversationView) -> Told:
         usage=to_json(at.usage),
         submissions={each.id: to_json(each.state) for each in at.submissions},
         entries=[each.entry.id for each in at.entries],
+        compactions=[each.task_id for each in at.live.compactions],
     )
 
 
@@ -288,7 +319,9 @@ class Acting:
         self._ids = iter(range(100, 10_000))
 
     def _commit(self, *messages: Any, **changes: Any) -> None:
-        live = msgspec.structs.replace(self.view.live, **{key: changes.pop(key) for key in ("run", "generation", "tools", "run_failure") if key in changes})
+        live = msgspec.structs.replace(
+            self.view.live, **{key: changes.pop(key) for key in ("run", "generation", "tools", "run_failure", "compactions") if key in changes}
+        )
         entries = (*self.view.entries, *stored(*(entry(next(self._ids), message) for message in messages), seq=self.view.seq + 1))
         self.view = replace(self.view, seq=self.view.seq + 1, live=live, entries=entries, **changes)
 
@@ -361,6 +394,14 @@ class Acting:
             going = run(next(self._ids)) if following else None
             self._commit(answered("done"), *following, run=going, generation=None, submissions=settled, inbox=Inbox(items=self.view.inbox.items[1:]))
 
+    def compact(self) -> None:
+        new = CompactionRun(task_id=next(self._ids), started_at_ms=START_MS, reason="threshold")
+        self._commit(compactions=(*self.view.live.compactions, new))
+
+    def summarize(self) -> None:
+        if self.view.live.compactions:
+            self._commit(said("so far"), compactions=self.view.live.compactions[1:])
+
     def abort(self) -> None:
         going, at = self.view.live.run, self.view.live.generation
         if going is not None:
@@ -370,7 +411,27 @@ class Acting:
             self._commit(*partial, *results, run=None, generation=None, tools=(), run_failure=failure)
 
 
-ACTS = st.sampled_from(["submit", "submit", "prepare", "prepare", "say", "say", "fail", "call", "ask", "start", "output", "result", "join", "answer", "abort"])
+ACTS = st.sampled_from(
+    [
+        "submit",
+        "submit",
+        "prepare",
+        "prepare",
+        "say",
+        "say",
+        "fail",
+        "call",
+        "ask",
+        "start",
+        "output",
+        "result",
+        "join",
+        "answer",
+        "abort",
+        "compact",
+        "summarize",
+    ]
+)
 
 
 @pytest.mark.rule("OB-2", "OB-3", "FB-39")

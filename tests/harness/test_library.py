@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -9,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui import library
-from tests.support.harness_rig import Folder
+from tests.support.harness_rig import Folder, Rig
 from tests.support.scripted_model import ScriptedModel, say
 
 
-def test_every_name_that_is_promised_is_there_and_sorted() -> None:
+def test_every_name_that_is_promised_is_there_once() -> None:
     assert [name for name in library.__all__ if not hasattr(library, name)] == []
-    assert library.__all__ == sorted(library.__all__)
+    assert len(set(library.__all__)) == len(library.__all__)
 
 
 @pytest.mark.slow
@@ -42,3 +43,64 @@ async def test_the_program_of_its_docstring_works(tmp_path: Path) -> None:
         assert (await chat.settled(handed_in.id)).status == "done"
         assert len(await chat.entries()) == 2
         await harness.close()
+
+
+async def test_one_can_wait_for_the_end_of_a_task_also_of_one_that_has_ended_before(tmp_path: Path) -> None:
+    async def count(runtime: library.TaskRuntime) -> None:
+        async def write(_transaction: library.Transaction, _task: library.Task) -> library.Move:
+            return library.End(library.Completed(value=5))
+
+        await runtime.commit(write)
+
+    counting = library.Extension(name="counting", tasks=(library.TaskDefinition(kind="count", phases={"count": count}),))
+    rig = Rig(tmp_path, extensions=(counting,))
+    chat = await rig.start()
+    task_id = await rig.harness.start_task(chat.id, "count", {}, {"phase": "count"})
+    assert await rig.harness.ended(task_id) == library.Completed(value=5)
+    with pytest.raises(library.NotFound, match="There is no task 999 in memory"):
+        await rig.harness.ended(999)
+    await rig.close()
+    await rig.open()
+    assert await rig.harness.ended(task_id) == library.Completed(value=5)
+    await rig.close()
+
+
+@pytest.mark.rule("SE-7", "SE-8")
+async def test_a_wait_ends_with_the_session_or_when_it_is_given_up_and_the_task_goes_on(tmp_path: Path) -> None:
+    async def wait(_runtime: library.TaskRuntime) -> None:
+        await asyncio.Event().wait()
+
+    rig = Rig(tmp_path, extensions=(library.Extension(name="slow", tasks=(library.TaskDefinition(kind="slow", phases={"wait": wait}),)),))
+    chat = await rig.start()
+    task_id = await rig.harness.start_task(chat.id, "slow", {}, {"phase": "wait"})
+    waits = [asyncio.ensure_future(rig.harness.ended(task_id)) for _ in range(2)]
+    await rig.settle()
+    waits[0].cancel()
+    await rig.settle()
+    assert [task.status for task in await rig.tasks("slow")] == ["running"]
+    await rig.close()
+    with pytest.raises(library.SessionClosed, match=f"The end of task {task_id} came after the session was closed"):
+        await waits[1]
+
+
+@pytest.mark.rule("SE-5", "SU-3")
+async def test_what_could_not_be_read_again_is_refused_and_the_session_goes_on(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, backend="sqlite")
+    chat = await rig.start(say("yes"))
+    before = len(rig.storage.batches)
+    with pytest.raises(library.BadRequest, match="There is no mode 'later'; the modes are followUp, steer, reject, write"):
+        await chat.submit("hello", mode="later")  # type: ignore[arg-type]
+    with pytest.raises(library.BadRequest, match=r"The Agent is not one: Invalid enum value 'never' - at `\$.approval`"):
+        await chat.set_agent(approval="never")
+    with pytest.raises(library.BadRequest, match="The Agent is not one"):
+        await rig.harness.create_conversation(library.Agent(tools="read"))  # type: ignore[arg-type]
+    with pytest.raises(library.StorageRejected, match="Expected `int`, got `str`"):
+        await rig.harness.session.commit(badly_written)
+    assert len(rig.storage.batches) == before
+    assert (await chat.settled((await chat.submit("hello")).id)).status == "done"
+    await rig.close()
+
+
+async def badly_written(transaction: library.Transaction) -> None:
+    state = library.Pending(checkpoint={"phase": "count"})
+    transaction.put_task(library.Task(id=transaction.new_id(), kind="count", version="one", conversation_id=1, input={}, state=state, created_at_ms=0))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 
 from pi_durable_tui.errors import BadRequest, StorageRejected
 from pi_durable_tui.records.commit import Batch, DocumentDelta, DocumentRetired
-from pi_durable_tui.records.conversation import ForkPoint
+from pi_durable_tui.records.conversation import Conversation, ForkPoint
 from pi_durable_tui.records.document import Revisions, StoredDocument
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import Problem
@@ -97,6 +97,24 @@ async def test_a_refused_batch_leaves_nothing_of_itself_and_the_next_one_is_stor
     assert await refusal(storage, batch(8, **good | {"entries": [entry(3), entry(2)]})) == "id_used"
     assert await refusal(storage, batch(8, **good | {"documents": [base(6, {}), DocumentDelta(document_id=7, ops=[])]})) == "not_found"
     assert await storage.commit(batch(8, **good)) == 2
+
+
+@pytest.mark.rule("SE-5", "ST-6")
+@pytest.mark.parametrize(
+    "writes",
+    [
+        {"tasks": [task(3, version="one")]},
+        {"entries": [entry(3, head="2")]},
+        {"submissions": [submission(3, mode="later")]},
+        {"conversations": [Conversation(id=3, created_at_ms=None)]},  # type: ignore[arg-type]
+    ],
+    ids=lambda writes: next(iter(writes)),
+)
+async def test_a_record_that_could_not_be_read_again_is_refused_with_nothing_written(storage: ReopenableStorage, writes: dict[str, Any]):
+    await storage.commit(first_chat())
+    assert await refusal(storage, batch(4, **writes)) == "invalid"
+    assert await storage.commit(batch(4, tasks=[task(3)])) == 2
+    assert await refusal(storage, batch(4, tasks=[task(3, version="two")])) == "invalid"
 
 
 @pytest.mark.rule("ST-6")

@@ -22,7 +22,7 @@ from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
-from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import COMPACTION as COMPACTION_ENTRY
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import JsonObject
@@ -118,6 +118,9 @@ async def _append(runtime: TaskRuntime, at: Summarize, text: str, usage: Usage |
     files = files_touched(old)
     listed = f"\n\nFiles touched so far: {', '.join(files)}" if files else ""
     data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": len(old), "files": list(files), "taskId": runtime.task_id}
+
+    if usage is not None:
+        data["usage"] = to_json(usage)
 
     async def write(transaction: Transaction, task: Task) -> Move:
         marker = await transaction.newest_head(conversation_id)

@@ -13,7 +13,7 @@ import msgspec
 from pi_durable_tui.harness.live import Live, ToolSlot
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import to_json
-from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.entry import COMPACTION, Entry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
 from pi_durable_tui.records.submission import Submission
@@ -22,8 +22,10 @@ AgentEvent: TypeAlias = JsonObject
 """`{"type": …, "seq": commit number, …}`.
 
 First a `snapshot` of what goes on and what is open; the transcript before it is read by page. Then: `inbox`, `entry`, `message_end`,
-`tool_execution_end` (the three kinds of new entries), `submission`, `usage`, `run_end`, `run_start`, `turn_start`, `message_start`,
-`message_update`, `question`, `tool_execution_start`, `tool_execution_update`, `retry`.
+`tool_execution_end` (the three kinds of new entries), `submission`, `usage`, `compaction_end`, `run_end`, `run_start`, `turn_start`,
+`message_start`, `message_update`, `question`, `tool_execution_start`, `tool_execution_update`, `retry`, `compaction_start`.
+
+The end of a compaction names the entry of its summary, or its failure; neither: there was nothing to summarize, or it was stopped or overtaken.
 """
 
 
@@ -40,11 +42,13 @@ def events_of(before: ConversationView | None, after: ConversationView) -> Itera
     yield from _submissions(before, after)
     if before.usage != after.usage:
         yield _event(after, "usage", usage=to_json(after.usage))
+    yield from _compaction_ends(before, after)
     yield from _run_end(before, after)
     yield from _run_start(before, after)
     yield from _message_progress(before, after)
     yield from _tools(before, after)
     yield from _retry(before, after)
+    yield from _compaction_starts(before, after)
 
 
 def _snapshot(view: ConversationView) -> AgentEvent:
@@ -134,6 +138,23 @@ def _retry(before: ConversationView, after: ConversationView) -> Iterator[AgentE
     old = before.live.generation.retry if before.live.generation is not None else None
     if new is not None and new != old:
         yield _event(after, "retry", attempt=new.attempt, untilMs=new.until_ms, problem=to_json(new.problem))
+
+
+def _compaction_starts(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    known = {each.task_id for each in before.live.compactions}
+    for each in after.live.compactions:
+        if each.task_id not in known:
+            yield _event(after, "compaction_start", taskId=each.task_id, reason=each.reason, isBlocking=each.is_blocking)
+
+
+def _compaction_ends(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:
+    going_on = {each.task_id for each in after.live.compactions}
+    summaries: dict[Json, int] = {each.entry.data.get("taskId"): each.entry.id for each in after.entries if each.entry.kind == COMPACTION and each.entry.data}
+    failure = after.live.compaction_failure
+    for each in before.live.compactions:
+        if each.task_id not in going_on:
+            told = to_json(failure) if failure is not None and failure.task_id == each.task_id else None
+            yield _event(after, "compaction_end", taskId=each.task_id, entryId=summaries.get(each.task_id), failure=told)
 
 
 def _inbox(before: ConversationView, after: ConversationView) -> Iterator[AgentEvent]:

@@ -106,7 +106,7 @@ class Writes:
         return None if document is None else document.id
 
     def _insert(self, shape: Shape[R], record_id: int, record: R, *more: Column) -> None:
-        self._sql.run(shape.insert, stored(shape, record_id, record, codec.encode(record), *more))
+        self._sql.run(shape.insert, stored(shape, record_id, record, _readable(shape, codec.encode(record)), *more))
 
     def _put(self, shape: Shape[R], record_id: int, record: R, *, is_new: bool) -> None:
         if is_new:
@@ -115,7 +115,7 @@ class Writes:
         before = self._reads.text(shape, record_id)
         if before is None:
             raise StoreCorrupt(self._path, where=f"{shape.table} {record_id}", what="its id is known but its row is missing")
-        _id, *values = stored(shape, record_id, record, codec.merged(before, record))
+        _id, *values = stored(shape, record_id, record, _readable(shape, codec.merged(before, record)))
         self._sql.run(shape.update, (*values, record_id))
 
     def _write_document(self, write: DocumentWrite, seq: int, fresh: dict[int, RecordKind]) -> None:
@@ -156,6 +156,16 @@ class Writes:
         if document is None:
             raise StoreCorrupt(self._path, where=f"documents {document_id}", what="its id is known but its row is missing")
         return document
+
+
+def _readable(shape: Shape[R], text: str) -> str:
+    """The text, once it was read as such a record: one that could not be read again would be damage of our own making (rule SE-5). PURE.
+
+    Raises:
+        msgspec.MsgspecError: It is no such record.
+    """
+    codec.decode(text, shape.kind)
+    return text
 
 
 def counters_after(counters: Metadata, batch: Batch) -> Metadata:
