@@ -152,6 +152,8 @@ class WatchApp(TerminalApp, inherit_bindings=False):
     async def _find_window(self, model: str) -> None:
         if self._watched is not None:
             self._windows[model] = await self._call(self._watched, self._watched.window_tokens(model))
+            if self.chat.sight is not None:
+                self._show(self.chat.sight)
 
     def _end(self, problem: PidurableError) -> None:
         """What is watched cannot be read any more."""
