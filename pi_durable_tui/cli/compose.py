@@ -56,7 +56,13 @@ class Environments:
             cwd = str(place) if agent.cwd in ("", clean_text(str(place))) else agent.cwd
             # Processes keep the machine's time, also where the rest is paced.
             self._made[key] = LocalEnvironment(
-                cwd, self._state / str(conversation_id), SystemClock(), self._setup.environ, keys=hidden_keys(self._setup), sandbox=self._sandbox
+                cwd,
+                self._state / str(conversation_id),
+                SystemClock(),
+                self._setup.environ,
+                keys=hidden_keys(self._setup),
+                sandbox=self._sandbox,
+                limits=self._setup.settings.command_limits(),
             )
         return self._made[key]
 

@@ -26,6 +26,7 @@ from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
 if TYPE_CHECKING:
     from pi_durable_tui.harness.settings import Settings as HarnessSettings
+    from pi_durable_tui.tools.process import CommandLimits
 
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
@@ -51,6 +52,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
     "max_turns": (Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1"),
     "max_cost_usd": (Annotated[float, msgspec.Meta(ge=0)], "an amount in US dollars, from 0"),
+    "max_time_s": (Annotated[int, msgspec.Meta(ge=1)], "whole seconds from 1"),
     "steering_mode": (_Queue, '"one-at-a-time" or "all"'),
     "follow_up_mode": (_Queue, '"one-at-a-time" or "all"'),
     "restart_limit": (Annotated[int, msgspec.Meta(ge=1)] | Literal["unlimited"], 'a whole number from 1, or "unlimited"'),
@@ -63,6 +65,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "mcp_servers": (dict[_ServerName, McpServer], ALLOWED_SERVERS),
     "retry": (dict[str, object], "an object with enabled, max_retries, base_delay_ms, max_delay_ms"),
     "compaction": (dict[str, object], "an object with enabled, reserve_tokens, keep_tokens"),
+    "commands": (dict[str, object], "an object with background, processes, open_files, file_mb"),
     "$schema": (str, "the address of a schema, for editors; it is not read"),
 }
 """Key -> (type, what is allowed, for people)."""
@@ -78,6 +81,12 @@ NESTED: dict[str, dict[str, tuple[object, str]]] = {
         "enabled": (bool, "true or false"),
         "reserve_tokens": (_Tokens, "tokens from 0 to 10000000"),
         "keep_tokens": (_Tokens, "tokens from 0 to 10000000"),
+    },
+    "commands": {
+        "background": (Annotated[int, msgspec.Meta(ge=0, le=1_000)], "a whole number from 0 to 1000"),
+        "processes": (Annotated[int, msgspec.Meta(ge=16, le=4_000_000)], "a whole number from 16 to 4000000"),
+        "open_files": (Annotated[int, msgspec.Meta(ge=64, le=1_048_576)], "a whole number from 64 to 1048576"),
+        "file_mb": (Annotated[int, msgspec.Meta(ge=1, le=1_000_000_000)], "megabytes from 1 to 1000000000"),
     },
 }
 """The same of what stands in the objects among them."""
@@ -106,6 +115,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     on_continue: Literal["go", "ask"] = "go"
     max_turns: int | None = None
     max_cost_usd: float | None = None
+    max_time_s: int | None = None
     steering_mode: _Queue | None = None
     follow_up_mode: _Queue | None = None
     restart_limit: float | None = None
@@ -118,6 +128,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     mcp_servers: dict[str, McpServer] = field(default_factory=dict[str, McpServer])
     retry: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
     compaction: Mapping[str, int | bool] = field(default_factory=dict[str, "int | bool"])
+    commands: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def harness(self) -> HarnessSettings:
         """The harness's settings with these laid over its defaults."""
@@ -126,12 +137,28 @@ class UserSettings(Struct, frozen=True, kw_only=True):
         settings = harness.Settings(
             retry=harness.Retry(**self.retry),  # pyright: ignore[reportArgumentType] - checked by NESTED
             compaction=harness.Compaction(**self.compaction),  # pyright: ignore[reportArgumentType] - the same
-            limits=harness.Limits(max_turns=self.max_turns, max_cost_usd=self.max_cost_usd),
+            limits=harness.Limits(
+                max_turns=self.max_turns,
+                max_cost_usd=self.max_cost_usd,
+                max_time_ms=None if self.max_time_s is None else self.max_time_s * 1_000,
+                background_calls=self.commands.get("background", harness.Limits().background_calls),
+            ),
         )
         for name in ("restart_limit", "steering_mode", "follow_up_mode"):
             if (value := getattr(self, name)) is not None:
                 setattr(settings, name, value)
         return settings
+
+    def command_limits(self) -> CommandLimits:
+        """What one command may use (rule SA-11)."""
+        from pi_durable_tui.tools.process import CommandLimits  # noqa: PLC0415 - the screen is painted before the tools are loaded
+
+        usual = CommandLimits()
+        return CommandLimits(
+            processes=self.commands.get("processes", usual.processes),
+            open_files=self.commands.get("open_files", usual.open_files),
+            file_bytes=self.commands["file_mb"] * 1_000_000 if "file_mb" in self.commands else usual.file_bytes,
+        )
 
 
 def load(config: Path, environ: Mapping[str, str]) -> UserSettings:

@@ -62,7 +62,7 @@ class CommandLimits:
     """
 
     processes: int = 4_096
-    file_bytes: int = 100 * 1024**3
+    file_bytes: int = 100_000_000_000
     open_files: int = 65_536
 
 

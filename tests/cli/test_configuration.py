@@ -103,9 +103,16 @@ def test_every_key_that_the_file_may_have_has_a_meaning_and_a_default_that_is_tr
     assert {meaning.key for meaning in MEANINGS} == set(keys) - UNSHOWN
     assert len(MEANINGS) == len({meaning.key for meaning in MEANINGS})
     harness, file = HarnessSettings(), settings.UserSettings()
+    limits = file.command_limits()
+    own = {
+        "background": harness.limits.background_calls,
+        "processes": limits.processes,
+        "open_files": limits.open_files,
+        "file_mb": limits.file_bytes // 1_000_000,
+    }
     for meaning in MEANINGS:
         part, _, name = meaning.key.partition(".")
-        value = getattr(getattr(harness, part), name) if name else getattr(file, part)
+        value = own[name] if part == "commands" else getattr(getattr(harness, part), name) if name else getattr(file, part)
         if value is not None and not isinstance(value, dict | tuple):
             assert meaning.default == (str(value).lower() if isinstance(value, bool) else str(value)), meaning.key
 
@@ -256,6 +263,9 @@ def test_every_key_that_the_harness_goes_by_is_put_in_force() -> None:
         "keyring",
         "sandbox",
         "sandbox_writable",
+        "commands.processes",
+        "commands.open_files",
+        "commands.file_mb",
     }
     for meaning in MEANINGS:
         running = HarnessSettings()

@@ -16,6 +16,7 @@ from pi_durable_tui.harness.settings import Settings as HarnessSettings
 from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.models.catalog import PROVIDERS, table_entry
 from pi_durable_tui.models.overrides import ModelOverride
+from pi_durable_tui.tools.process import CommandLimits
 
 
 def _load(folder: Path, content: object, **environ: str) -> settings.UserSettings:
@@ -40,6 +41,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "on_continue": "ask",
         "max_turns": 30,
         "max_cost_usd": 1.5,
+        "max_time_s": 600,
         "steering_mode": "all",
         "follow_up_mode": "all",
         "restart_limit": "unlimited",
@@ -52,6 +54,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "mcp_servers": {"docs": {"command": "docs-server", "args": ["-v"]}, "far": {"url": "https://example.org/mcp", "headers": {"X-Key": "$FAR_KEY"}}},
         "retry": {"max_retries": 7, "enabled": False},
         "compaction": {"keep_tokens": 900},
+        "commands": {"background": 3, "processes": 500, "file_mb": 2},
         "$schema": "settings.schema.json",
     }
     found = _load(tmp_path, content)
@@ -60,10 +63,11 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         restart_limit=math.inf,
         retry=Retry(max_retries=7, enabled=False),
         compaction=Compaction(keep_tokens=900),
-        limits=Limits(max_turns=30, max_cost_usd=1.5),
+        limits=Limits(max_turns=30, max_cost_usd=1.5, max_time_ms=600_000, background_calls=3),
         steering_mode="all",
         follow_up_mode="all",
     )
+    assert found.command_limits() == CommandLimits(processes=500, file_bytes=2_000_000)
     assert (found.sandbox, found.sandbox_writable) == ("full", ("~/.cache", "/srv/shared"))
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert found.base_urls == content["base_urls"]

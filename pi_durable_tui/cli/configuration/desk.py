@@ -76,6 +76,7 @@ class SettingsDesk:
                 ("approve", wish.approval),
                 ("max_turns", wish.max_turns),
                 ("max_cost_usd", wish.max_cost_usd),
+                ("max_time_s", wish.max_time_s),
             )
             if value is not None
         }
@@ -187,6 +188,10 @@ def use(settings: HarnessSettings, key: str, value: Json) -> None:
             setattr(part, inner, getattr(getattr(default, name), inner) if value is None else value)
         case "max_turns" | "max_cost_usd":
             setattr(settings.limits, name, value)
+        case "max_time_s":
+            settings.limits.max_time_ms = None if value is None else int(str(value)) * 1_000
+        case "commands" if inner == "background":
+            settings.limits.background_calls = default.limits.background_calls if value is None else int(str(value))
         case "restart_limit":
             settings.restart_limit = default.restart_limit if value is None else math.inf if value == "unlimited" else float(str(value))
         case "steering_mode" | "follow_up_mode":

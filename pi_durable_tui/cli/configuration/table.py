@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from pi_durable_tui.cli.settings import ALLOWED, NESTED
 from pi_durable_tui.harness.settings import Settings as HarnessSettings
+from pi_durable_tui.tools.process import CommandLimits
 
 When: TypeAlias = Literal["now", "new sessions", "next start"]
 """From when on a change counts."""
@@ -24,6 +25,7 @@ class Meaning(Struct, frozen=True, kw_only=True):
 
 
 _HARNESS = HarnessSettings()
+_COMMANDS = CommandLimits()
 
 
 def _meaning(key: str, help_: str, default: object, when: When = "now") -> Meaning:
@@ -56,6 +58,7 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("mouse", "Whether the app takes the mouse; if not, the terminal keeps it, for selecting in its own way.", "true", "next start"),
     _meaning("max_turns", "A run ends after so many requests to the model; what it did is stored.", _HARNESS.limits.max_turns),
     _meaning("max_cost_usd", "A run ends once it has cost so much; what it did is stored.", _HARNESS.limits.max_cost_usd),
+    _meaning("max_time_s", "A run ends once it has worked so long, over all processes; what it did is stored.", None),
     _meaning("steering_mode", "Of several messages sent while the agent works: one after each round of tools, or all at once.", _HARNESS.steering_mode),
     _meaning("follow_up_mode", "Of several messages queued for later: one after each answer, or all at once.", _HARNESS.follow_up_mode),
     _meaning("on_continue", "Whether --continue goes on with unfinished work at once, or asks first.", "go", "next start"),
@@ -68,6 +71,10 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("retry.base_delay_ms", "How long the first wait before that is; each one is twice as long.", _HARNESS.retry.base_delay_ms),
     _meaning("retry.max_delay_ms", "The longest wait.", _HARNESS.retry.max_delay_ms),
     _meaning("store", "How new sessions are stored: one SQLite file, or JSON lines that people can read.", "sqlite", "new sessions"),
+    _meaning("commands.background", "How many commands may run on in the background at once.", _HARNESS.limits.background_calls),
+    _meaning("commands.processes", "A command with more processes than this at once is ended.", _COMMANDS.processes, "next start"),
+    _meaning("commands.open_files", "How many files one process of a command may have open.", _COMMANDS.open_files, "next start"),
+    _meaning("commands.file_mb", "How large a file that a command writes may grow.", _COMMANDS.file_bytes // 1_000_000, "next start"),
     _meaning("sandbox", "What is put around commands: nothing, a wall that protects files, or one that takes the network away too.", "off", "next start"),
     _meaning("sandbox_writable", "Folders that commands may write inside of the wall, beside the working directory.", (), "next start"),
     _meaning("models", "What you say of single models: window, prices, thinking levels.", {}, "next start"),
