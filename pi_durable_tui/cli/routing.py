@@ -15,7 +15,9 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
+
+from pi_durable_tui.cli.commands.page import Page, described
 
 if TYPE_CHECKING:
     from typer._click import Context, HelpFormatter
@@ -56,7 +58,7 @@ def with_resume_values(arguments: Sequence[str]) -> list[str]:
     return result
 
 
-class ChatCommand(TyperCommand):
+class ChatCommand(Page):
     """The chat: its page shows every option."""
 
     def format_usage(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -85,7 +87,7 @@ class PromptOrCommand(TyperGroup):
         """The options of the chat command, which are those a person means, then the commands in two columns."""
         records = [option.get_help_record(ctx) for option in self.commands[CHAT].get_params(ctx) if option.name not in MORE]
         with formatter.section("Options"):
-            formatter.write_dl([record for record in records if record is not None])
+            formatter.write_dl([(record[0], described(record[1])) for record in records if record is not None])
         shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
         width = max(len(name) for name, _ in shown)
         cells = [f"{name:<{width}}  {command.get_short_help_str()}" for name, command in shown]

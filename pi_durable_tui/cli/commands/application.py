@@ -15,6 +15,7 @@ import typer
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.commands import checks, looking, sessions
 from pi_durable_tui.cli.commands.options import HELP_NAMES, Cwd, Debug
+from pi_durable_tui.cli.commands.page import Page
 from pi_durable_tui.cli.routing import CHAT, ChatCommand, PromptOrCommand
 from pi_durable_tui.cli.wish import as_typed
 from pi_durable_tui.errors import BadRequest
@@ -120,7 +121,7 @@ def chat(
     )
 
 
-@app.command(short_help="a recorded session, no key", epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
+@app.command(cls=Page, short_help="a recorded session, no key", epilog="Example:  pidurable demo 03-kill-mid-stream --headless --speed 4")
 def demo(
     name: Annotated[str | None, typer.Argument(metavar="[NAME|FOLDER]", help="Which one, or a folder; without: 02-read-edit-test.")] = None,
     headless: Annotated[bool, typer.Option("--headless", help="As text on stdout instead of in the app.")] = False,

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from pi_durable_tui.cli.commands.options import Cwd, Debug, Json
+from pi_durable_tui.cli.commands.page import Page
 from pi_durable_tui.cli.wish import COMPLETING
 
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command(short_help="kill it, see what is lost", epilog="Example:  pidurable selftest --kill 200")
+@app.command(cls=Page, short_help="kill it, see what is lost", epilog="Example:  pidurable selftest --kill 200")
 def selftest(
     kill: Annotated[int, typer.Option("--kill", min=1, max=1_000_000, metavar="N", help="How many times.")] = 50,
     seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="SEED", help="Draw the same moments as an earlier run.")] = None,
@@ -31,7 +32,7 @@ def selftest(
     return run_selftest(kill, seed=seed)
 
 
-@app.command(short_help="what is wrong, what to do", epilog="Example:  pidurable doctor --prove")
+@app.command(cls=Page, short_help="what is wrong, what to do", epilog="Example:  pidurable doctor --prove")
 def doctor(
     prove: Annotated[bool, typer.Option("--prove", help="Measure too: does the disk wait, and do 20 kills lose anything?")] = False,
     as_json: Json = False,
@@ -56,7 +57,7 @@ class Shell(StrEnum):
     FISH = "fish"
 
 
-@app.command(short_help="for bash, zsh, fish", epilog='Example:  eval "$(pidurable completion bash)"')
+@app.command(cls=Page, short_help="for bash, zsh, fish", epilog='Example:  eval "$(pidurable completion bash)"')
 def completion(shell: Annotated[Shell, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")]) -> int:
     """Print what makes a shell complete commands and options.
 

@@ -9,12 +9,13 @@ from typing import Annotated
 import typer
 
 from pi_durable_tui.cli.commands.options import ChatId, Cwd, Debug, Json
+from pi_durable_tui.cli.commands.page import Page
 from pi_durable_tui.errors import BadRequest
 
 app = typer.Typer(rich_markup_mode=None)
 
 
-@app.command(short_help="what lives, why it waits", epilog="Example:  pidurable inspect 1.3 --json")
+@app.command(cls=Page, short_help="what lives, why it waits", epilog="Example:  pidurable inspect 1.3 --json")
 def inspect(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """Show live tasks, waits, restarts and open submissions."""
     from pi_durable_tui.cli.inspect import inspect_chat
@@ -23,7 +24,7 @@ def inspect(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debu
     return inspect_chat(chat_id, cwd=cwd, as_json=as_json)
 
 
-@app.command(short_help="a chat as plain text", epilog="Example:  pidurable log | less")
+@app.command(cls=Page, short_help="a chat as plain text", epilog="Example:  pidurable log | less")
 def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
     """Print a chat as plain text."""
     from pi_durable_tui.cli.log import log_chat
@@ -32,7 +33,7 @@ def log(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
     return log_chat(chat_id, cwd=cwd)
 
 
-@app.command(short_help="follow it in a 2nd terminal", epilog="Example:  pidurable watch 1.3")
+@app.command(cls=Page, short_help="follow it in a 2nd terminal", epilog="Example:  pidurable watch 1.3")
 def watch(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """Follow a chat that another process is running, read-only.
 
@@ -45,7 +46,7 @@ def watch(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug:
     return watch_chat(chat_id, cwd=cwd, as_json=as_json)
 
 
-@app.command(short_help="a chat as HTML, a file", epilog="Example:  pidurable export 1.3 --html -o chat.html")
+@app.command(cls=Page, short_help="a chat as HTML, a file", epilog="Example:  pidurable export 1.3 --html -o chat.html")
 def export(
     chat_id: ChatId = None,
     html: Annotated[bool, typer.Option("--html", help="A page for any browser, offline (if nothing else is said).")] = False,

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from pi_durable_tui.cli.commands.options import HELP_NAMES, ChatId, Cwd, Debug, Json, SomeChat, Yes
+from pi_durable_tui.cli.commands.page import Page
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, context_settings=HELP_NAMES)
 
@@ -38,7 +39,7 @@ def sessions(context: typer.Context, as_json: Json = False, cwd: Cwd = None, deb
     return list_sessions(cwd=cwd, as_json=as_json) if context.invoked_subcommand is None else 0
 
 
-@app.command("convert", epilog="Example:  pidurable sessions convert 2 --to jsonl")
+@app.command("convert", cls=Page, epilog="Example:  pidurable sessions convert 2 --to jsonl")
 def convert(
     to: Annotated[Store, typer.Option(metavar="KIND", help="sqlite (one file) or jsonl (a folder of JSON lines).")],
     number: Annotated[int, typer.Argument(min=1, metavar="[N]", help="The session: the number before the dot of its chats' ids.")] = 1,
@@ -52,7 +53,7 @@ def convert(
     return convert_session(number, to.value, cwd=cwd)
 
 
-@app.command("list", epilog="Example:  pidurable sessions list --json")
+@app.command("list", cls=Page, epilog="Example:  pidurable sessions list --json")
 def list_(as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """List the chats of this directory."""
     from pi_durable_tui.cli.sessions.listing import list_sessions
@@ -61,7 +62,7 @@ def list_(as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     return list_sessions(cwd=cwd, as_json=as_json)
 
 
-@app.command(epilog="Example:  pidurable sessions show 1.3")
+@app.command(cls=Page, epilog="Example:  pidurable sessions show 1.3")
 def show(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """Show a chat: its state, model, tokens, file and first words."""
     from pi_durable_tui.cli.sessions.listing import show_session
@@ -70,7 +71,7 @@ def show(chat_id: ChatId = None, as_json: Json = False, cwd: Cwd = None, debug: 
     return show_session(chat_id, cwd=cwd, as_json=as_json)
 
 
-@app.command(epilog='Example:  sqlite3 "$(pidurable sessions path)"')
+@app.command(cls=Page, epilog='Example:  sqlite3 "$(pidurable sessions path)"')
 def path(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
     """Print the file that a chat is in."""
     from pi_durable_tui.cli.sessions.listing import path_of
@@ -79,8 +80,10 @@ def path(chat_id: ChatId = None, cwd: Cwd = None, debug: Debug = False) -> int:
     return path_of(chat_id, cwd=cwd)
 
 
-@app.command(epilog='Example:  pidurable sessions rename 1.3 "the slow query"')
-def rename(chat_id: SomeChat, name: Annotated[str, typer.Argument(help="Empty: no name of its own.")], cwd: Cwd = None, debug: Debug = False) -> int:
+@app.command(cls=Page, epilog='Example:  pidurable sessions rename 1.3 "the slow query"')
+def rename(
+    chat_id: SomeChat, name: Annotated[str, typer.Argument(metavar="NAME", help="Empty: no name of its own.")], cwd: Cwd = None, debug: Debug = False
+) -> int:
     """Give a chat a name."""
     from pi_durable_tui.cli.sessions.keeping import rename_chat
 
@@ -88,7 +91,7 @@ def rename(chat_id: SomeChat, name: Annotated[str, typer.Argument(help="Empty: n
     return rename_chat(chat_id, name, cwd=cwd)
 
 
-@app.command(epilog="Example:  pidurable sessions delete 1.3")
+@app.command(cls=Page, epilog="Example:  pidurable sessions delete 1.3")
 def delete(chat_id: SomeChat, yes: Yes = False, cwd: Cwd = None, debug: Debug = False) -> int:
     """Delete a chat and its subagents' work for good."""
     from pi_durable_tui.cli.sessions.keeping import delete_chat
@@ -97,7 +100,7 @@ def delete(chat_id: SomeChat, yes: Yes = False, cwd: Cwd = None, debug: Debug = 
     return delete_chat(chat_id, cwd=cwd, yes=yes)
 
 
-@app.command(epilog="Example:  pidurable sessions prune --older-than 30d")
+@app.command(cls=Page, epilog="Example:  pidurable sessions prune --older-than 30d")
 def prune(
     older_than: Annotated[str, typer.Option("--older-than", metavar="AGE", help="Such as 12h, 30d or 4w.")],
     yes: Yes = False,
@@ -112,7 +115,7 @@ def prune(
     return prune_chats(older_than, cwd=cwd, yes=yes, dry_run=dry_run)
 
 
-@app.command(epilog="Example:  pidurable sessions backup ~/backups/today")
+@app.command(cls=Page, epilog="Example:  pidurable sessions backup ~/backups/today")
 def backup(
     folder: Annotated[str, typer.Argument(metavar="FOLDER", help="A new folder; usable as PIDURABLE_DATA_DIR.")], cwd: Cwd = None, debug: Debug = False
 ) -> int:
@@ -123,7 +126,7 @@ def backup(
     return back_up(folder, cwd=cwd)
 
 
-@app.command(epilog="Example:  pidurable sessions record 1.3 ./the-bug && pidurable demo ./the-bug")
+@app.command(cls=Page, epilog="Example:  pidurable sessions record 1.3 ./the-bug && pidurable demo ./the-bug")
 def record(
     first: Annotated[str, typer.Argument(metavar="[ID] FOLDER", help="A chat (without: the one --continue takes), and a new folder.")],
     second: Annotated[str | None, typer.Argument(hidden=True)] = None,
@@ -131,9 +134,9 @@ def record(
     cwd: Cwd = None,
     debug: Debug = False,
 ) -> int:
-    """Make a folder of a chat that pidurable demo plays, such as for a bug report.
+    """Make a folder of a chat, which pidurable demo plays.
 
-    Keys are taken out and paths made relative; look through it before you give it away.
+    A bug report is such a folder. Keys are taken out and paths made relative; look through it before you give it away.
     """
     from pi_durable_tui.cli.sessions.recording import record_chat
 
@@ -141,7 +144,7 @@ def record(
     return record_chat(first if second is not None else None, second or first, extent=files.value, cwd=cwd)
 
 
-@app.command(epilog="Example:  pidurable sessions salvage 2")
+@app.command(cls=Page, epilog="Example:  pidurable sessions salvage 2")
 def salvage(
     which: Annotated[
         str | None, typer.Argument(metavar="[ID|FILE]", help="A session, one of its chats, or a store elsewhere; without: the damaged one.")
