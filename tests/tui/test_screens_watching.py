@@ -23,7 +23,7 @@ async def opened(thread: HarnessThread, shown: ConversationView) -> Watched:
     conversation = thread.call(FakeConversation, shown)
 
     async def owner() -> str:
-        return "pid 4711 on desk, since 2023-11-14 22:13 UTC"
+        return "pid 4711 on desk"
 
     async def nothing(*_arguments: object) -> Sequence[object]:
         return ()

@@ -136,7 +136,7 @@ async def watching(folder: Path, *script: Any, kind: Any = "sqlite", approval: A
 async def test_what_another_writes_is_shown_as_it_is_committed_and_can_be_scrolled_and_searched(tmp_path: Path, kind: Any) -> None:
     long = "\n\n".join(f"paragraph {number}" for number in range(40))
     async with watching(tmp_path, say(long), (TextDelta("half an answer"), Hold()), kind=kind) as (made, shown):
-        await shown.until(f"Watching, read-only · {OWNER} runs it · q leaves")
+        await shown.until(f"Read-only · {OWNER} runs it · q leaves, t takes over once it is gone")
         await made.there(made.chat.submit("first"))
         screen = await shown.until("paragraph 39")
         assert "Ask for work" not in screen

@@ -89,4 +89,4 @@ class _Reader:
 
     async def _owner(self) -> str:
         holder = owner_of(self._setup, self.found.session) if self.found is not None else None
-        return "" if holder is None else str(holder)
+        return "" if holder is None else f"pid {holder.pid} on {holder.host}"

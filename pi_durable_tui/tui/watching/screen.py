@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.following import Sight
     from pi_durable_tui.tui.keys.bindings import Keymap
 
-LEAVES = "q leaves"
+LEAVES = "q leaves, t takes over once it is gone"
 TAKES_OVER = "t takes over, q leaves"
 
 
@@ -56,10 +56,10 @@ class WatchScreen(ChatScreen):
     def look_words(self) -> str:
         """What is watched, whose it is, and what keys do."""
         if not self._is_known:
-            return "Watching, read-only"
+            return "Read-only"
         if self.is_inside and self.view is not None:
             return f"Watching subagent {self.view.agent.title}"
-        return f"Watching, read-only · {self.owner} runs it · {LEAVES}" if self.owner else f"Watching, read-only · no program runs it · {TAKES_OVER}"
+        return f"Read-only · {self.owner} runs it · {LEAVES}" if self.owner else f"Read-only · no program runs it · {TAKES_OVER}"
 
     def on_mount(self) -> None:
         """No composer, also before there is anything to see."""
