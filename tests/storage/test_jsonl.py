@@ -62,7 +62,7 @@ def said(path: Path) -> list[Any]:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(item.name for item in folder.iterdir())
+    return sorted(item.name for item in folder.glob("*.jsonl"))
 
 
 # ------------------------------------------------------------------------------------------------------------------ files

@@ -20,8 +20,8 @@ from pi_durable_tui.records.task import Completed, Running, Terminal
 from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.dump import Dump, dump_of
 from pi_durable_tui.storage.jsonl import JsonlStorage, open_jsonl
-from pi_durable_tui.storage.jsonl.frame import framed
-from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, RevisionLine, RowLine
+from pi_durable_tui.storage.jsonl.frame import chain, framed, line_at
+from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, RevisionLine, RowLine, decoded
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
 from pi_durable_tui.storage.jsonl.snapshot import main_of
 from tests.support.storage_journal import JournalFiles, contents, kept_as_killed
@@ -428,3 +428,71 @@ def test_valid_lines_that_contradict_each_other_are_refused(table: Any, row_seq:
     else:
         with pytest.raises(StoreCorrupt, match=words):
             read(files)
+
+
+# ------------------------------------------------------------------------------------------------------- an end that is gone
+
+
+async def many_commits(tmp_path: Path, *, is_closed: bool) -> Path:
+    """A store of ten commits, each with a line in a sidecar and a row, as it was killed or closed."""
+    folder = tmp_path / "data" / "session.jsonl"
+    storage = await opened(folder)
+    await storage.commit(batch(4, conversations=[conversation(1)], entries=[entry(2)], documents=[base(3, {"a": 0}, history="rewindable")]))
+    for number in range(4, 13):
+        await storage.commit(batch(number + 1, entries=[entry(number)], documents=[DocumentDelta(document_id=3, ops=[["s", ["a"], number]])]))
+    if is_closed:
+        await storage.close()
+    killed = kept_as_killed(folder)
+    await storage.close()
+    return killed
+
+
+@pytest.mark.rule("PR-12", "ST-15", "ST-16")
+async def test_an_end_of_several_commits_that_is_gone_without_a_trace_is_missed_by_what_was_written_after_it(tmp_path: Path):
+    folder = await many_commits(tmp_path, is_closed=False)
+    main = folder / "main.jsonl"
+    ends = [line.end for line in chain(main.read_bytes()) if isinstance(decoded(line.body), CommitLine)]
+    whole = main.read_bytes()
+    for commits in range(2, 11):
+        for tail in (b"", bytes(4096), b"\n"):
+            main.write_bytes(whole[: ends[commits]] + tail)
+            before = contents(folder)
+            if commits >= 9:  # the last one may have been under way: nothing can tell
+                assert (await read_all(folder)).counters.next_seq == commits + 1
+            else:
+                with pytest.raises(StoreCorrupt, match=f"it ends with commit {commits}, and line .* of doc-3.jsonl was written after commit"):
+                    await read_all(folder)
+            assert contents(folder) == before
+
+
+@pytest.mark.rule("PR-12", "ST-15")
+async def test_a_store_that_was_closed_misses_whatever_is_gone_from_its_end(tmp_path: Path):
+    folder = await many_commits(tmp_path, is_closed=True)
+    main, sidecar = folder / "main.jsonl", folder / "doc-3.jsonl"
+    whole = main.read_bytes()
+    ends = [line.end for line in chain(whole) if isinstance(decoded(line.body), CommitLine)]
+    sidecar.write_bytes(b"".join(sidecar.read_bytes().splitlines(keepends=True)[: len(ends) - 2]))
+    main.write_bytes(whole[: ends[-2]])
+    before = contents(folder)
+    with pytest.raises(StoreCorrupt, match=r"main\.jsonl line .*: it ends with commit 9, and there was a commit 10"):
+        await opened(folder)
+    assert contents(folder) == before
+
+
+@pytest.mark.rule("PR-12")
+@pytest.mark.parametrize("note", [b"", b"no line", framed(b'{"type":"closed"}', seq=3, prev="0" * 32)[0]])
+async def test_a_note_of_closing_that_is_damaged_or_old_stands_in_nobodys_way(tmp_path: Path, note: bytes):
+    folder = await many_commits(tmp_path, is_closed=True)
+    (folder / "closed").write_bytes(note)
+    storage = await opened(folder)
+    assert (await storage.metadata()).next_seq == 11
+    await storage.close()
+    assert line_at((folder / "closed").read_bytes(), 0) is not None
+
+
+async def read_all(folder: Path) -> Dump:
+    storage = await opened(folder, read_only=True)
+    try:
+        return await storage.export()
+    finally:
+        await storage.close()

@@ -11,16 +11,21 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from pi_durable_tui.errors import NotFound, StoreCorrupt
 from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.files import FileOps
 from pi_durable_tui.storage.jsonl.aside import conversation_of
-from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, file_name
+from pi_durable_tui.storage.jsonl.frame import GENESIS, framed, line_at
+from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, ClosedLine, file_name
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, is_sidecar, recovered
 from pi_durable_tui.storage.jsonl.upgrade import in_this_version, kept_copy, read_files, version_of
 from pi_durable_tui.storage.port import PutAside
 from pi_durable_tui.storage.versions.steps import STEPS, Steps, can_upgrade
 
+CLOSED = "closed"
+_CLOSED_BYTES = 256
 _NEW = ".new"
 _KEPT = re.compile(rf"(?P<name>.+){re.escape(SUFFIX)}\.cut-[1-9][0-9]*")
 
@@ -66,8 +71,26 @@ class Folder:
         version = version_of(main)
         if version is not None and can_upgrade(version, self.steps):  # only to be read: a writer has brought it up to date before
             newer = in_this_version(read_files(self.path, self.files), version=version, steps=self.steps, store=str(self.path))
-            return recovered(str(self.path), newer[MAIN], newer.keys() - {MAIN}, newer.get)
-        return recovered(str(self.path), main, self.sidecars(), self._read)
+            return recovered(str(self.path), newer[MAIN], newer.keys() - {MAIN}, newer.get, least_seq=self.closed_seq())
+        return recovered(str(self.path), main, self.sidecars(), self._read, least_seq=self.closed_seq())
+
+    def closed_seq(self) -> int:
+        """The newest commit of when the store was last closed, as noted; 0 when there is no such note."""
+        line = line_at(self.files.start(self.path / CLOSED, _CLOSED_BYTES), 0)
+        return line.seq if line is not None else 0
+
+    def note_closed(self, seq: int) -> None:
+        """It is noted that the store had that commit: whatever becomes of the end of `main.jsonl`, it will be missed.
+
+        Raises:
+            OSError: The older note stands, or the new one.
+        """
+        beside = self.path / (CLOSED + _NEW)
+        self.files.remove(beside)
+        self.files.create(beside)
+        self.files.append(beside, framed(msgspec.json.encode(ClosedLine()), seq=seq, prev=GENESIS)[0])
+        self.files.sync(beside)
+        self.files.rename(beside, self.path / CLOSED)
 
     def repair(self, found: Recovered) -> tuple[str, ...]:
         """What belongs to no commit is gone from the files, and stands in copies beside them; what was done, for people."""

@@ -5,6 +5,9 @@ ST-16). What stands behind the last such marker was never acknowledged, or the d
 only as long as nothing valid behind it could have been written later than the commit that was torn: a line of a later commit, or the
 line that a store ends with when it is closed. Then the damage is in the middle of what was acknowledged, and the store is refused
 (rule ST-15). In a sidecar there is no doubt: what a marker names must be there, and what stands behind it is no part of the store.
+
+Two things tell of an end of `main.jsonl` that is gone without a trace. A line of a sidecar is written when the marker of the commit before
+it is stored, so it may be one commit ahead of the newest marker and no more. And a store that was closed has noted how many commits it had.
 """
 
 from __future__ import annotations
@@ -71,19 +74,21 @@ class Recovered:
     leftovers: list[str] = field(default_factory=list[str])
 
 
-def recovered(path: str, main: bytes, sidecars: Collection[str], read: Callable[[str], bytes | None]) -> Recovered:
+def recovered(path: str, main: bytes, sidecars: Collection[str], read: Callable[[str], bytes | None], *, least_seq: int = 0) -> Recovered:
     """The contents as of the newest commit, and what has to be repaired before another one is written.
 
     Args:
         path: Names the store in errors.
         sidecars: Names of the sidecars that are there.
         read: The bytes of a sidecar; None when it is not there.
+        least_seq: The newest commit of when it was last closed.
 
     Raises:
         SchemaTooNew, StoreCorrupt: The store is not to be touched.
     """
     reading = _Reading(path)
     reading.read_main(main)
+    reading.check_end(main, least_seq)
     for name, digest in reading.named.items():
         reading.read_sidecar(name, digest, read(name))
     reading.check_documents()
@@ -125,6 +130,11 @@ class _Reading:
             raise self._corrupt(MAIN, damaged, "what the file began with is damaged")
         self._judge_end(main, damaged)
 
+    def check_end(self, main: bytes, seq: int) -> None:
+        """Nothing is missing at the end of `main.jsonl`, as far as something speaks of that commit."""
+        if seq > self._last_seq:
+            raise self._corrupt(MAIN, _number_of(main, len(main)), f"it ends with commit {self._last_seq}, and there was a commit {seq}")
+
     def read_sidecar(self, name: str, digest: str, data: bytes | None) -> None:
         """Take in a sidecar up to the line that a marker names."""
         if data is None:
@@ -150,6 +160,7 @@ class _Reading:
             adopt(self.found.contents, [change], line.seq)
         self.found.tails[name] = tail
         if tail.size_bytes < len(data):
+            self._check_ahead(name, data, tail.size_bytes)
             self.found.cuts.append(Cut(name, tail.size_bytes, len(data) - tail.size_bytes))
 
     def check_documents(self) -> None:
@@ -168,6 +179,7 @@ class _Reading:
         if size_bytes == len(data) and all(line.seq <= self._last_seq for line in lines):
             self.found.leftovers.append(name)
         else:
+            self._check_ahead(name, data, 0)
             self.found.cuts.append(Cut(name, 0, len(data)))
 
     def _check_beginning(self, line: Line | None, main: bytes) -> None:
@@ -206,6 +218,14 @@ class _Reading:
                 raise self._corrupt(MAIN, damaged, f"it is damaged, and line {_number_of(main, line.start)} was written after it")
         if end < len(main):
             self.found.cuts.append(Cut(MAIN, end, len(main) - end))
+
+    def _check_ahead(self, name: str, data: bytes, start: int) -> None:
+        """What a sidecar holds beyond the newest marker is of the commit that was being written, of no later one."""
+        for line in valid_lines(data, start):
+            if line.seq > self._last_seq + 1:
+                where = f"line {_number_of(data, line.start)} of {file_name(name)}"
+                what = f"it ends with commit {self._last_seq}, and {where} was written after commit {line.seq - 1}"
+                raise StoreCorrupt(self._path, where=file_name(MAIN), what=what)
 
     def _change(self, name: str, number: int, said: AnyLine) -> tuple[Change, bool]:
         match said:

@@ -156,6 +156,8 @@ class Writer:
                 self._folder.files.append(self._folder.file(MAIN), bytes(growth.data))
                 if self._fsync:
                     self._folder.sync([MAIN])
+            if self._folder.closed_seq() < self._seq:
+                self._folder.note_closed(self._seq)
 
     def _append(self, plan: Plan) -> None:
         files = self._folder.files

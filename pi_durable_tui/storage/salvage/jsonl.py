@@ -27,13 +27,14 @@ _HEAD = re.compile(rb'\{"sum":".{32}","bytes":(?P<bytes>[0-9]{1,9}),"seq":[0-9]+
 _NO_RECORD = re.compile(rb'"type":"(?:commit|closed|store)"')
 
 
-def read_jsonl(files: Mapping[str, bytes]) -> Found:
+def read_jsonl(files: Mapping[str, bytes], *, least_seq: int = 0) -> Found:
     """What these files still say.
 
     Args:
         files: The bytes of `main` and of each sidecar that is there, by name.
+        least_seq: The newest commit of when the store was last closed.
     """
-    return _Reading(files).found()
+    return _Reading(files, least_seq).found()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +44,12 @@ class _Said:
 
 
 class _Reading:
-    def __init__(self, files: Mapping[str, bytes]) -> None:
+    def __init__(self, files: Mapping[str, bytes], least_seq: int) -> None:
         self._files = files
         self._said = {name: list(_sound(data)) for name, data in files.items()}
         self._places: list[str] = []
         self._is_unsure = False
-        self._counters = _counters(self._said)
+        self._counters = _counters(self._said, least_seq)
         self._texts: dict[tuple[RecordKind, int], StoredText] = {}
         self._lost: dict[tuple[str, int], Lost] = {}
 
@@ -76,8 +77,9 @@ class _Reading:
 
     def _take_main(self) -> dict[str, tuple[str, int]]:
         """Take the rows of `main.jsonl`; the newest line of each sidecar that is needed, by its sum, and its commit."""
-        if MAIN not in self._files:
-            self._places.append(file_name(MAIN))
+        markers = [said.line.seq for said in self._said.get(MAIN, []) if isinstance(said.what, CommitLine)]
+        if max(markers, default=0) < self._counters.next_seq - 1:
+            self._places.append(f"the end of {file_name(MAIN)}" if MAIN in self._files else file_name(MAIN))
             self._is_unsure = True
         newest: dict[str, tuple[str, int]] = {}
         for said in self._committed(MAIN):
@@ -211,13 +213,13 @@ def _sound(data: bytes) -> Iterator[_Said]:
             continue
 
 
-def _counters(said: Mapping[str, list[_Said]]) -> Metadata:
+def _counters(said: Mapping[str, list[_Said]], least_seq: int) -> Metadata:
     """The counters as of the newest commit that anything speaks of: its marker, the closing line behind it, or a line of the one after."""
     lines = [each for some in said.values() for each in some]
     ended = [each.line.seq for each in lines if isinstance(each.what, CommitLine | ClosedLine)]
     begun = [each.line.seq - 1 for each in lines]
     markers = [each.what for each in said.get(MAIN, []) if isinstance(each.what, CommitLine)]
-    next_seq = max((*ended, *begun), default=0) + 1
+    next_seq = max((*ended, *begun, least_seq)) + 1
     used = [each.what.id for each in lines if isinstance(each.what, RowLine | RevisionLine) and each.line.seq < next_seq]
     return Metadata(
         next_id=max((*(marker.next_id for marker in markers), *(each + 1 for each in used)), default=1),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pi_durable_tui.errors import EnvironmentFailure, NotFound
 from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.jsonl.folder import Folder
 from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX
 from pi_durable_tui.storage.jsonl.recovery import is_sidecar
 from pi_durable_tui.storage.kind import StoreKind
@@ -30,7 +31,8 @@ def read_damaged(path: Path, kind: StoreKind, files: FileOps) -> Found:
                 return read_sqlite(files.read(path), *(_beside(path, suffix, files) for suffix in ("-wal", "-journal")))
             case "jsonl":
                 names = [name.removesuffix(SUFFIX) for name in files.names(path) if name.endswith(SUFFIX)]
-                return read_jsonl({name: files.read(path / (name + SUFFIX)) for name in names if name == MAIN or is_sidecar(name)})
+                found = {name: files.read(path / (name + SUFFIX)) for name in names if name == MAIN or is_sidecar(name)}
+                return read_jsonl(found, least_seq=Folder(path, files).closed_seq())
     except FileNotFoundError as error:
         raise NotFound("session", where=str(path)) from error
     except OSError as error:
