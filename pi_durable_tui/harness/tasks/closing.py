@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
 from pi_durable_tui.harness.services import Report, ReportKind, Services
-from pi_durable_tui.harness.tasks.definition import Ending
+from pi_durable_tui.harness.tasks.definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, moved
 from pi_durable_tui.session.transaction import Transaction
@@ -14,21 +15,34 @@ from pi_durable_tui.session.transaction import Transaction
 async def close_task(services: Services, table: TaskTable, ending: Ending, still: Callable[[], Task | None]) -> None:
     """End a task in one commit, with what its definition has to say about it; with live work below it is completing (rule TK-14).
 
+    A definition that raises has nothing to say: its task ends as faulted without it, and nothing else suffers (rule TK-3).
+
     Args:
         still: Asked on the line: the task as it is now, or None when it shall not be ended any more.
     """
+    task = still()
+    definition = services.registry.task(task.kind) if task is not None else None
+    try:
+        await _close(services, table, ending, still, definition)
+    except (StorageRejected, SessionClosed, SessionFailed):
+        raise
+    except Exception as error:  # noqa: BLE001 - code of an extension
+        message = f"{ending.message or ending.why}; then its definition could not end it: {type(error).__name__}: {error}"
+        await _close(services, table, Ending(why="fault", message=message), still, None)
+        report(services, "task_faulted", "fault", message, task)
 
+
+async def _close(services: Services, table: TaskTable, ending: Ending, still: Callable[[], Task | None], definition: TaskDefinition | None) -> None:
     async def callback(transaction: Transaction) -> None:
         task = still()
         if task is not None:
-            outcome = await _outcome(services, transaction, task, ending)
+            outcome = await _outcome(definition, transaction, task, ending)
             transaction.put_task(moved(task, table.ended(task, outcome, transaction), at_ms=transaction.now_ms))
 
     await services.session.commit(callback, priority="outcome")
 
 
-async def _outcome(services: Services, transaction: Transaction, task: Task, ending: Ending) -> Outcome:
-    definition = services.registry.task(task.kind)
+async def _outcome(definition: TaskDefinition | None, transaction: Transaction, task: Task, ending: Ending) -> Outcome:
     if definition is None or not definition.fits(task):
         return Orphaned() if ending.why == "aborted" else Faulted(message=ending.message)
     if definition.on_ending is not None:

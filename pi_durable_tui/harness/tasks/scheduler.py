@@ -157,12 +157,22 @@ class Scheduler:
 
         try:
             await self._services.session.commit(callback)
-        except BaseException:
+        except BaseException as error:
             for invocation in started:
                 self._invocations.release(invocation)
-            raise
+            if isinstance(error, StorageRejected | SessionClosed | SessionFailed) or not isinstance(error, Exception):
+                raise
+            await self._cannot_migrate(action, error)
+            return
         for invocation in started:
             self._invocations.run(invocation, definition)
+
+    async def _cannot_migrate(self, action: Action, error: Exception) -> None:
+        """The only foreign code in a start is what brings an older checkpoint up to date; what it raises ends its own task (rule TK-3)."""
+        task = self._table.tasks.get(action.task_id)
+        message = f"its checkpoint could not be migrated: {type(error).__name__}: {error}"
+        await close_task(self._services, self._table, Ending(why="fault", message=message), lambda: self._still(action))
+        report(self._services, "task_faulted", "fault", message, task)
 
     async def _replace(self, action: Action) -> None:
         async def callback(transaction: Transaction) -> None:
