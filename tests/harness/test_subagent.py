@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -12,6 +13,7 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Text, ToolResultMessage, Usage
+from pi_durable_tui.records.modes import ApprovalMode
 from pi_durable_tui.records.submission import Done
 from pi_durable_tui.records.task import Aborted
 from pi_durable_tui.tools.subagent import subagent_tools
@@ -243,3 +245,27 @@ async def test_unknown_subagents_are_said_to_be_unknown(tmp_path: Path) -> None:
         "The action message needs the number of a subagent.",
         "<harness>\n[error] There is no subagent number 99 here.\n</harness>",
     ]
+
+
+@pytest.mark.rule("SA-14", "TU-19")
+@pytest.mark.parametrize(
+    ("above", "then", "is_run"), [("all", "all", True), ("all", "plan", False), ("all", "ask", None), ("ask", "all", None), ("plan", "all", False)]
+)
+async def test_a_subagent_may_do_no_more_than_the_chat_above_it_now(tmp_path: Path, above: ApprovalMode, then: ApprovalMode, is_run: bool | None) -> None:
+    """`above` is the mode when it was started, `then` the one when it calls; None: a person is asked."""
+    hold = Hold()
+    rig = Rig(tmp_path, tools=(*subagent_tools(), replace(LOOK, name="act", access="command")))
+    rig.model.when("read it all", (hold, *call(("act", {}))), say("all read"))
+    chat = await rig.start(call(("subagent", WORK)), say("thanks"), agent=Agent(model="test/model", approval=above))
+    await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 2)
+    await chat.set_agent(approval=then)
+    hold.event.set()
+    await rig.settle()
+    child = await child_of(rig)
+    if is_run is None:
+        (slot,) = (await rig.live(child.id)).tools
+        assert slot.status == "asking"
+    else:
+        (result,) = await results(rig, child.id)
+        assert (result.text == "looked") is is_run

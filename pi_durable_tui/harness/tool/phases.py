@@ -21,6 +21,7 @@ from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.delegate import collect, delegate
 from pi_durable_tui.harness.tool.finish import close_tool, finish
 from pi_durable_tui.harness.tool.output import slot_of
+from pi_durable_tui.harness.tool.rights import with_rights
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import Json, JsonObject, strict
@@ -125,7 +126,7 @@ async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, argum
         runtime.services.hook_failed("effects", f"{type(error).__name__}: {error}")
     grants = grants_of(await runtime.services.session.snapshot(PERMISSIONS))
     request = ApprovalRequest(
-        agent=agent,
+        agent=await with_rights(runtime.services, runtime.task.conversation_id, agent),
         tool=tool.name,
         access=tool.access,
         arguments=arguments,
