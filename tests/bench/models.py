@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from pi_durable_tui.records.messages import Text, UserMessage
 
 TICK_S = 0.005
 TOKEN_S = 0.01
+WISH = re.compile(rb"tokens=(\d+)")
 HI = (UserMessage(content=(Text(text="hi"),)),)
 
 
@@ -35,17 +37,21 @@ HI = (UserMessage(content=(Text(text="hi"),)),)
 
 
 async def serve(tokens: int) -> None:
-    """Print the port, then answer every request with that many tokens, each the time of its sending in nanoseconds."""
+    """Print the port, then answer every request with that many tokens, each the time of its sending in nanoseconds; the first one is sent at once.
+
+    A request whose last message says "tokens=N" is answered with N of them.
+    """
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = next(int(line.partition(":")[2]) for line in head.splitlines() if line.startswith("content-length"))
-        await reader.readexactly(length)
+        wished = WISH.findall(await reader.readexactly(length))
+        count = int(wished[-1]) if wished else tokens
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")
-        for number in range(tokens + 1):
-            await asyncio.sleep(TOKEN_S)
-            delta = {"role": "assistant", "content": f"{time.monotonic_ns()} "} if number < tokens else {}
-            choice = {"index": 0, "delta": delta, "finish_reason": None if number < tokens else "stop"}
+        for number in range(count + 1):
+            await asyncio.sleep(TOKEN_S if number else 0)
+            delta = {"role": "assistant", "content": f"{time.monotonic_ns()} "} if number < count else {}
+            choice = {"index": 0, "delta": delta, "finish_reason": None if number < count else "stop"}
             chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
             writer.write(f"data: {json.dumps(chunk)}\n\n".encode())
             await writer.drain()
@@ -53,7 +59,11 @@ async def serve(tokens: int) -> None:
         await writer.drain()
         writer.close()
 
-    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async def serve_one(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):  # whoever asked was killed, or stopped
+            await answer(reader, writer)
+
+    server = await asyncio.start_server(serve_one, "127.0.0.1", 0)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await server.serve_forever()

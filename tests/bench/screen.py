@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import statistics
 import sys
 import tempfile
 import time
@@ -18,21 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.harness.live import AGENT, Agent
-from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.records.conversation import Conversation
-from pi_durable_tui.records.entry import ASSISTANT, USER, Entry
-from pi_durable_tui.records.messages import AssistantMessage, Text, UserMessage
-from pi_durable_tui.session.session import Session
-from pi_durable_tui.session.transaction import Transaction
-from pi_durable_tui.storage.sqlite import open_sqlite
 from pi_durable_tui.tui.draw.markdown import MarkdownPainter
 from pi_durable_tui.tui.draw.paint import new_console
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import DARK, LIGHT
+from tests.bench.filled import fill
 from tests.bench.hands import Hands
-from tests.support.journey_desk import MODEL, journey
+from tests.bench.table import HEAD, Row, ratio, told
+from tests.support.journey_desk import journey
 from tests.support.tui_rig import running
 from tests.support.tui_views import answer, user, view
 
@@ -55,26 +47,6 @@ class Sizes:
 
 
 TINY = Sizes(starts=1, keys=5, entries=20, stream_s=1.0, paste_bytes=20_000, answer_chars=5_000, turns=20)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of the table: many times (milliseconds), or one value. `limits` are (median or value, p99), None where there is none."""
-
-    name: str
-    values: Sequence[float]
-    unit: str = "ms"
-    limits: tuple[float | None, float | None] = (None, None)
-
-
-def told(row: Row) -> str:
-    """One line of the table."""
-    values = sorted(row.values)
-    middle, (p95, p99) = statistics.median(values), (values[min(len(values) - 1, int(len(values) * part))] for part in (0.95, 0.99))
-    figures = f"{middle:9.1f} {p95:9.1f} {p99:9.1f}" if len(values) > 1 else f"{middle:9.2f} {'':9} {'':9}"
-    limits = " / ".join(f"{limit:g}" for limit in row.limits if limit is not None)
-    over = (row.limits[0] is not None and middle > row.limits[0]) or (row.limits[1] is not None and p99 > row.limits[1])
-    return f"{row.name:<58} {figures} {row.unit:<5} {limits:<10} {'OVER' if over else 'ok' if limits else ''}".rstrip()
 
 
 # ------------------------------------------------------------------------------------------------------------ in a terminal
@@ -105,7 +77,7 @@ def starting(folder: Path, sizes: Sizes) -> Iterator[Row]:
     for what, suffix in (("exec to first paint", ""), ("exec to first echoed key", " key"), ("processor time to first paint", " cpu")):
         yield Row(name=what, values=times[f"ours{suffix}"])
         yield Row(name="  the bare app", values=times[f"bare{suffix}"])
-        yield Row(name="  ratio", values=[statistics.median(times[f"ours{suffix}"]) / statistics.median(times[f"bare{suffix}"])], unit="x", limits=(1.25, None))
+        yield ratio("  ratio", times[f"ours{suffix}"], times[f"bare{suffix}"], 1.25)
 
 
 def typing(folder: Path, sizes: Sizes) -> Iterator[Row]:
@@ -119,12 +91,12 @@ def typing(folder: Path, sizes: Sizes) -> Iterator[Row]:
             hands.drain(6.0)  # the model code is loaded
             idle = _keys(hands, sizes.keys)
             yield Row(name="key echo, idle", values=idle, limits=(10, 25))
-            yield Row(name="  ratio of the medians to the bare app", values=[statistics.median(idle) / statistics.median(bare)], unit="x")
+            yield ratio("  ratio of the medians to the bare app", idle, bare)
             before_s, begun_s = hands.cpu_s(), time.monotonic()
             hands.drain(min(5.0, sizes.stream_s))
             yield Row(name="processor, idle", values=[100 * (hands.cpu_s() - before_s) / (time.monotonic() - begun_s)], unit="%", limits=(0.5, None))
             yield Row(name="memory of all processes, model code loaded", values=[hands.rss_mb()], unit="MB", limits=(330, None))
-        asyncio.run(_fill(made.desk.data, made.work, sizes.entries))
+        asyncio.run(fill(made.desk.data, made.work, sizes.entries))
         with started((*PROGRAM, "--continue", "--approve", "all"), made.work, made.environ) as hands:
             hands.drain(6.0)
             hands.write(b"go")
@@ -163,31 +135,6 @@ def pasting(folder: Path, sizes: Sizes) -> Iterator[Row]:
         hands.echo_ms()
         yield Row(name="  to the next echoed key", values=[(time.monotonic() - begun_s) * 1_000], limits=(2_000, None))
         yield Row(name="  keys after it", values=_keys(hands, max(5, sizes.keys // 5)), limits=(None, None))
-
-
-async def _fill(data: Path, work: Path, count: int) -> None:
-    """Put a chat of so many entries into the session that is there, where `--continue` finds it."""
-    (path,) = data.rglob("session.sqlite")
-    session = await Session.open(await open_sqlite(path, clock=SystemClock()), clock=SystemClock())
-
-    async def write(transaction: Transaction) -> None:
-        conversation = Conversation(id=transaction.new_id(), created_at_ms=transaction.now_ms)
-        transaction.insert_conversation(conversation)
-        agent = as_object(Agent(model=MODEL, approval="all", cwd=str(work)))
-        (await transaction.document(AGENT, conversation.id)).value = agent
-        for number in range(count):
-            transaction.insert_entry(_entry(transaction, conversation.id, number))
-
-    await session.commit(write)
-    await session.close()
-
-
-def _entry(transaction: Transaction, conversation_id: int, number: int) -> Entry:
-    at = {"id": transaction.new_id(), "conversation_id": conversation_id, "at_ms": transaction.now_ms}
-    if number % 2 == 0:
-        return Entry(**at, kind=USER, message=UserMessage(content=(Text(text=f"Question {number} about the cart"),)))
-    text = f"An answer with **bold** words, `code` and a list:\n\n- one of {number}\n- two\n\n```python\nx = {number}\n```"
-    return Entry(**at, kind=ASSISTANT, message=AssistantMessage(content=(Text(text=text),), model=MODEL, stop_reason="stop"))
 
 
 # ---------------------------------------------------------------------------------------------------------- in this process
@@ -259,7 +206,7 @@ MEASURES: dict[str, Callable[[Path, Sizes], Iterator[Row]]] = {
 
 def main(wanted: Sequence[str], sizes: Sizes, folder: Path) -> None:
     """Measure one after another."""
-    sys.stdout.write(f"{'':<58} {'median':>9} {'p95':>9} {'p99':>9} unit  allowed (median / p99)\n")
+    sys.stdout.write(f"{HEAD}\n")
     for name in wanted:
         part = folder / name
         part.mkdir()

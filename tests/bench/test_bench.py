@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.__main__ import told
 from tests.bench.measures import MEASURES, TINY, Row
 
 
@@ -29,9 +28,3 @@ async def test_the_bench_measures_each_budget(tmp_path: Path):
     assert all(row.value > 0 for row in rows)
     (stored,) = (row for row in rows if row.unit == "bytes" and row.limit is not None)
     assert stored.holds  # the one budget that is no matter of time
-
-
-def test_a_row_says_whether_its_limit_is_kept():
-    assert told(Row(name="a", value=4, limit=3)).split() == ["a", "4.00", "x", "<=", "3", "OVER"]
-    assert told(Row(name="b", value=4, limit=3, unit="tasks/s", is_least=True)).split() == ["b", "4.00", "tasks/s", ">=", "3", "ok"]
-    assert told(Row(name="c", value=4, limit=None)).split() == ["c", "4.00", "x"]
