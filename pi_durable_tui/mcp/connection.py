@@ -6,6 +6,7 @@ It says what is known of a call's end, and never repeats one by itself: whether 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Literal, TypeAlias, TypeVar
@@ -25,6 +26,7 @@ State: TypeAlias = Literal["not started", "starting", "ready", "failed"]
 _T = TypeVar("_T")
 
 ERRORS_KEPT_CHARS = 2_000
+ASK_LIMIT_MS = 10_000  # for a server that runs to say what it offers
 CLOSE_LIMIT_S = 5.0  # more than ending a program may take
 
 
@@ -59,6 +61,7 @@ class Connection:
         self._task: asyncio.Task[None] | None = None
         self._ready: asyncio.Future[None] | None = None
         self._asking: asyncio.Task[None] | None = None
+        self._linking = asyncio.Lock()
         self._is_stale = False
         self._is_closed = False
 
@@ -107,29 +110,33 @@ class Connection:
         Raises:
             LinkLost: It did not say.
         """
-        if self._link is not None and self._link.is_live:
-            await self._ask(self._link)
-        else:
-            await self._linked()
+        link = self._link
+        if link is not None and link.is_live:
+            with contextlib.suppress(LinkLost):  # it hangs, or has just died
+                await self._ask(link)
+                return
+        await self._linked()
 
     async def close(self) -> None:
         """End it; nothing of it is left, and it is not started again."""
         self._is_closed = True
-        await self._end()
+        async with self._linking:
+            await self._end()
 
     # ------------------------------------------------------------------------------------------------------------- linking
 
     async def _linked(self) -> Link:
         """A link that can be used: the one there is, or a new one. Who waits for the same one waits together."""
-        if self._is_closed:
-            raise LinkLost("It was closed.")
-        if self._link is None or self._ready is None or (self._ready.done() and not self._link.is_live):
-            await self._end()
-            link = self._link = Link(self._wanted(), changed=self._changed, remark=self._heard_errors)
-            self._ready = asyncio.get_running_loop().create_future()
-            self._errors = ""
-            self._task = asyncio.ensure_future(self._run(link, self._ready))
-        link, ready = self._link, self._ready
+        async with self._linking:
+            if self._is_closed:
+                raise LinkLost("It was closed.")
+            if self._link is None or self._ready is None or (self._ready.done() and not self._link.is_live):
+                await self._end()
+                self._link = Link(self._wanted(), changed=self._changed, remark=self._heard_errors)
+                self._ready = asyncio.get_running_loop().create_future()
+                self._errors = ""
+                self._task = asyncio.ensure_future(self._run(self._link, self._ready))
+            link, ready = self._link, self._ready
         await asyncio.shield(ready)
         return link
 
@@ -164,7 +171,12 @@ class Connection:
         await self._ask(link)
 
     async def _ask(self, link: Link) -> None:
-        self._offered(await link.offer())
+        """Hear what it offers. A server that does not even say that hangs: it is ended, and the next use starts it anew."""
+        try:
+            self._offered(await self._within(ASK_LIMIT_MS, link.offer(), f"It did not answer within {ASK_LIMIT_MS / 1000:g} s."))
+        except LinkLost:
+            link.end()
+            raise
 
     async def _end(self) -> None:
         if self._link is not None:

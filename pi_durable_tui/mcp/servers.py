@@ -214,5 +214,5 @@ def tool_of(server: str, settings: McpServer, offered: OfferedTool, call: Callab
 def _title(server: str, offered: OfferedTool, arguments: JsonObject) -> str:
     """One line: whose tool, which, and what it is given. All of what it is given stands in the question itself."""
     given = ", ".join(f"{name}: {value}" if isinstance(value, str | int | float) else name for name, value in arguments.items())
-    line = " ".join(f"{server}: {offered.title or offered.name} {given}".split())
+    line = " ".join(f"{server}: {offered.title or offered.name}{f' ({given})' if given else ''}".split())
     return line if len(line) <= TITLE_CHARS else line[: TITLE_CHARS - 1] + "…"

@@ -43,11 +43,11 @@ def extension():
 """
 
 
-def serve(journey: Journey, **server: object) -> Path:
-    """A server in the user's settings; the folder that it writes to."""
+def serve(journey: Journey, *names: str, **server: object) -> Path:
+    """Servers in the user's settings; the folder that they write to."""
     folder = journey.work.parent / "server"
     folder.mkdir()
-    servers = {"plain": {"command": sys.executable, "args": ["-S", SERVER, str(folder)], **server}}
+    servers = {name: {"command": sys.executable, "args": ["-S", SERVER, str(folder)], **server} for name in names}
     (journey.work.parent / "config/settings.json").write_text(json.dumps({**SETTINGS, "mcp_servers": servers}))
     return folder
 
@@ -59,27 +59,21 @@ def begun(folder: Path, beginning: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.rule("AG-4", "TO-2", "SA-11", "PR-7")
-def test_a_kill_in_a_servers_tool_ends_the_server_and_only_what_may_be_repeated_is_repeated(begin: Begin):
-    wanted = (("plain__wait", {"word": "w"}), ("plain__look_and_wait", {"word": "w"}))
-    journey = begin(calls(wanted[0]), says("first"), calls(wanted[1]), says("second"))
-    folder = serve(journey)
-    results: list[str] = []
-    for (name, _), line in zip(wanted, ("wait w", "look w"), strict=True):
-        command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", f"use {name}"]
-        program = subprocess.Popen(command, cwd=journey.work, env=journey.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        wait_until(lambda line=line: begun(folder, line) != [], what=f"the call {line}", within_s=40)
-        program.send_signal(signal.SIGKILL)
-        program.communicate()
-        wait_until(lambda: processes(str(folder)) == [], what="the end of the server")
-        (folder / "go").touch()
-        results.append(journey.run("-c", "-p").stdout)
-        (folder / "go").unlink()
-    assert results == ["first\n", "second\n"]
-    assert begun(folder, "wait") == ["wait w"]
-    assert begun(folder, "look") == ["look w", "look w"]
-    told = [message["content"] for message in journey.requests[-1]["messages"] if message["role"] == "tool"]
-    assert told[-1] == "looked at w"
-    assert "Tool plain__wait was interrupted and may have partially run" in str(journey.requests[1]["messages"])
+def test_a_kill_in_servers_tools_ends_the_servers_and_only_what_may_be_repeated_is_repeated(begin: Begin):
+    journey = begin(calls(("one__wait", {"word": "w"}), ("two__look_and_wait", {"word": "w"})), says("done"))
+    folder = serve(journey, "one", "two")
+    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", "go"]
+    program = subprocess.Popen(command, cwd=journey.work, env=journey.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wait_until(lambda: len(begun(folder, "wait") + begun(folder, "look")) == 2, what="both calls", within_s=40)
+    program.send_signal(signal.SIGKILL)
+    program.communicate()
+    wait_until(lambda: processes(str(folder)) == [], what="the end of the servers", within_s=30)
+    (folder / "go").touch()
+    assert journey.run("-c", "-p").stdout == "done\n"
+    assert (begun(folder, "wait"), begun(folder, "look")) == (["wait w"], ["look w", "look w"])
+    one, two = (message["content"] for message in journey.requests[-1]["messages"] if message["role"] == "tool")
+    assert "Tool one__wait was interrupted and may have partially run" in str(one)
+    assert two == "looked at w"
     assert (journey.refused, processes(str(folder))) == ([], [])
 
 
@@ -87,7 +81,7 @@ def test_a_kill_in_a_servers_tool_ends_the_server_and_only_what_may_be_repeated_
 @pytest.mark.rule("AG-4", "SA-17")
 def test_a_servers_key_is_given_to_it_and_stands_in_no_file_and_no_request(begin: Begin):
     journey = begin(calls(("plain__environment", {})), says("done"))
-    serve(journey, env={"TOKEN": "$SERVER_KEY"})
+    serve(journey, "plain", env={"TOKEN": "$SERVER_KEY"})
     command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", "go"]
     environ = journey.environ | {"SERVER_KEY": KEY}
     ended = subprocess.run(command, cwd=journey.work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False)
@@ -104,7 +98,7 @@ def test_a_servers_key_is_given_to_it_and_stands_in_no_file_and_no_request(begin
 @pytest.mark.rule("SA-5", "SA-6", "AG-4")
 def test_a_projects_server_is_listed_before_it_is_trusted_and_not_started_without(begin: Begin):
     journey = begin(says("hello"))
-    folder = serve(journey)
+    folder = serve(journey, "plain")
     (journey.work / ".pidurable").mkdir()
     servers = {"theirs": {"command": sys.executable, "args": ["-S", SERVER, str(folder)]}, "sneaky": {"command": "x", "env": {"A": "$OPENAI_API_KEY"}}}
     (journey.work / ".pidurable/settings.json").write_text(json.dumps({"mcp_servers": servers}))

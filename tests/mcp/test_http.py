@@ -11,15 +11,15 @@ import pytest
 from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.records.messages import Text
 from tests.support.mcp_http import TOKEN, listening
-from tests.support.mcp_rig import HERE, McpRig, free_port, limited, until
+from tests.support.mcp_rig import HERE, McpRig, limited, own_port, until, url_of
 from tests.support.scripted_model import call, say
 
 
 @pytest.mark.rule("AG-4", "SA-17")
 async def test_a_header_from_the_environment_is_sent_along_and_its_value_stands_nowhere(desk: McpRig):
     desk.environ = {"DOCS_TOKEN": TOKEN}
-    with listening() as url:
-        servers = desk.servers(docs=McpServer(url=url, headers={"Authorization": "Bearer $DOCS_TOKEN"}))
+    with own_port() as own, listening(own):
+        servers = desk.servers(docs=McpServer(url=url_of(own), headers={"Authorization": "Bearer $DOCS_TOKEN"}))
         assert await servers.know() == ()
         desk.rig.extensions = servers.extensions()
         chat = await desk.rig.start(call(("docs__headers", {})), say("done"))
@@ -36,12 +36,11 @@ async def test_a_header_from_the_environment_is_sent_along_and_its_value_stands_
 @pytest.mark.rule("AG-4")
 async def test_an_address_that_refuses_or_does_not_answer_is_told_and_used_again_when_it_does(desk: McpRig):
     desk.environ = {"DOCS_TOKEN": "wrong"}
-    port = free_port()
-    settings = McpServer(url=f"http://127.0.0.1:{port}/mcp", headers={"Authorization": "Bearer $DOCS_TOKEN"})
-    servers = desk.servers(docs=settings)
-    assert await servers.know() == ("The MCP server docs cannot be used now: All connection attempts failed.",)
-    with ExitStack() as stack:
-        stack.enter_context(listening(port))
+    with own_port() as own, ExitStack() as stack:
+        settings = McpServer(url=url_of(own), headers={"Authorization": "Bearer $DOCS_TOKEN"})
+        servers = desk.servers(docs=settings)
+        assert await servers.know() == ("The MCP server docs cannot be used now: All connection attempts failed.",)
+        stack.enter_context(listening(own))
         assert await servers.know() == ("The MCP server docs cannot be used now: Server returned an error response (HTTP 401).",)
         await servers.close()
         desk.environ = {"DOCS_TOKEN": TOKEN}
@@ -62,23 +61,23 @@ async def test_an_address_that_refuses_or_does_not_answer_is_told_and_used_again
 
 @pytest.mark.rule("AG-4")
 async def test_the_librarys_own_server_behind_an_address_streams_its_answers(desk: McpRig):
-    port = free_port()
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(HERE / "mcp_server.py"), str(desk.folder), "http", str(port), stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
-    )
-    servers = desk.servers(far=McpServer(url=f"http://127.0.0.1:{port}/mcp"))
-    try:
-        while await servers.know():
-            assert process.returncode is None
-        desk.rig.extensions = servers.extensions()
-        chat = await desk.rig.start(call(("far__echo", {"word": "far"}), ("far__wait", {"word": "w"})), say("done"))
-        await chat.submit("go")
-        await desk.until_called("wait w")
-        (desk.folder / "go").touch()
-        await limited(chat.idle())
-        assert [entry.message.content for entry in await desk.results(chat.id)] == [(Text(text="far"),), (Text(text="waited for w"),)]
-        await desk.rig.close()
-    finally:
-        await servers.close()
-        process.kill()
-        await process.wait()
+    with own_port() as own:
+        own.listen()
+        arguments = (str(HERE / "mcp_server.py"), str(desk.folder), "http", str(own.fileno()))
+        quiet = asyncio.subprocess.DEVNULL
+        process = await asyncio.create_subprocess_exec(sys.executable, *arguments, stdout=quiet, stderr=quiet, pass_fds=[own.fileno()])
+        servers = desk.servers(far=McpServer(url=url_of(own)))
+        try:
+            assert await servers.know() == ()
+            desk.rig.extensions = servers.extensions()
+            chat = await desk.rig.start(call(("far__echo", {"word": "far"}), ("far__wait", {"word": "w"})), say("done"))
+            await chat.submit("go")
+            await desk.until_called("wait w")
+            (desk.folder / "go").touch()
+            await limited(chat.idle())
+            assert [entry.message.content for entry in await desk.results(chat.id)] == [(Text(text="far"),), (Text(text="waited for w"),)]
+            await desk.rig.close()
+        finally:
+            await servers.close()
+            process.kill()
+            await process.wait()

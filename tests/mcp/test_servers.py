@@ -41,7 +41,7 @@ async def test_a_servers_tools_are_offered_called_and_answered_as_the_agents_own
     assert tools["support__echo"].parameters["properties"]["word"] == {"type": "string", "title": "Word", "description": "What to say.", "maxLength": 20}
     assert "Look before you change." in repr(request.messages[0])
     echo, mixed, failed = await desk.results(chat.id)
-    assert (echo.message.content, echo.message.is_error, echo.data["title"]) == ((Text(text="hey hey"),), False, "support: Look up word: hey, times: 2")
+    assert (echo.message.content, echo.message.is_error, echo.data["title"]) == ((Text(text="hey hey"),), False, "support: Look up (word: hey, times: 2)")
     assert mixed.message.content[0] == Text(text="a text\n[Resource notes at file:///notes.txt: What was said.]\n[Resource memo://1]\nremember")
     assert isinstance(mixed.message.content[1], Image)
     assert (failed.message.content[0].text, failed.message.is_error) == ("Error executing tool fail", True)
@@ -248,6 +248,38 @@ async def test_without_the_library_there_is_one_line_and_the_next_step(desk: Mcp
     assert servers.warnings == (text,)
     assert {facts.state for facts in servers.facts()} == {"failed"}
     await servers.close()
+
+
+@pytest.mark.rule("AG-4")
+async def test_a_server_that_hangs_is_started_anew_when_it_is_asked_what_it_offers(desk: McpRig):
+    servers = desk.servers(support=desk.plain())
+    chat = await opened(desk, servers, call(("support__wait", {"word": "w"})), say("next"))
+    await servers.know()
+    await chat.submit("go")
+    await desk.until_called("wait w")
+    await limited(chat.abort())  # it hears nothing of that: it does one thing after the other
+    tell: list[str] = []
+    servers.listen(tell.append)
+    servers.connect()
+    await desk.rig.settle()
+    desk.rig.clock.advance(10_000)
+    await until(lambda: len(desk.calls("start")) == 2 and servers.facts()[0].state == "ready")
+    assert tell == []
+    await close(desk, servers)
+
+
+@pytest.mark.rule("AG-4")
+async def test_calls_that_come_at_once_while_a_server_is_down_start_it_once(desk: McpRig):
+    servers = desk.servers(support=desk.plain())
+    await servers.know()
+    await servers.close()
+    servers = desk.servers(support=desk.plain())
+    chat = await opened(desk, servers, call(("support__echo", {"word": "a"}), ("support__echo", {"word": "b"}), ("support__echo", {"word": "c"})), say("done"))
+    await chat.submit("go")
+    await limited(chat.idle())
+    assert sorted(entry.message.content[0].text for entry in await desk.results(chat.id)) == ["a", "b", "c"]
+    assert len(desk.calls("start")) == 2
+    await close(desk, servers)
 
 
 @pytest.mark.rule("AG-4", "EX-1")

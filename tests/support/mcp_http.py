@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -52,15 +53,18 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def listening(port: int = 0) -> Generator[str]:
-    """The server's address, while it listens."""
-    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+def listening(own: socket.socket) -> Generator[None]:
+    """The server on a port of the test's, while it listens; afterwards the port refuses again."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler, bind_and_activate=False)
+    server.socket.close()
+    server.socket = own
+    server.server_activate()
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        yield
     finally:
         server.shutdown()
-        server.server_close()
         thread.join()
+        own.shutdown(socket.SHUT_RDWR)

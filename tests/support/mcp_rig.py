@@ -6,7 +6,8 @@ import asyncio
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,7 +90,9 @@ class McpRig:
         await until(lambda: len(self.calls(beginning)) >= times)
 
     async def results(self, conversation_id: int) -> list[Entry]:
-        return [entry for entry in await self.rig.entries(conversation_id) if entry.kind == "pi.tool-result"]
+        """The results of the chat, in the order of their calls."""
+        found = [entry for entry in await self.rig.entries(conversation_id) if entry.kind == "pi.tool-result"]
+        return sorted(found, key=lambda entry: entry.data["taskId"])
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -101,11 +104,17 @@ async def until(condition: Callable[[], bool]) -> None:
         await asyncio.sleep(POLL_S)
 
 
-def free_port() -> int:
-    """A port of the loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+@contextmanager
+def own_port() -> Generator[socket.socket]:
+    """A socket on a port of the loopback, which refuses who connects until it listens; nobody else gets that port meanwhile."""
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        yield made
+
+
+def url_of(made: socket.socket) -> str:
+    """The address of a server on that port."""
+    return f"http://127.0.0.1:{made.getsockname()[1]}/mcp"
 
 
 def is_alive(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""A real MCP server for tests, made with the protocol's own library; run as `python mcp_server.py FOLDER [stdio|http PORT]`.
+"""A real MCP server for tests, made with the protocol's own library; run as `python mcp_server.py FOLDER [http FD]`, where FD is a socket that listens.
 
 It starts slowly: what needs no new part of the protocol is tested with `mcp_plain`. Every call that has begun is a line in FOLDER/calls. A
 call of `wait` lasts until FOLDER/go exists.
@@ -13,6 +13,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
+import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents, ToolAnnotations
 from pydantic import Field
@@ -90,7 +91,7 @@ def main() -> None:
     sys.stdout.flush()
     began(f"start {os.getpid()}")
     if sys.argv[2:3] == ["http"]:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[3]))
+        uvicorn.run(server.streamable_http_app(), fd=int(sys.argv[3]))
     else:
         server.run("stdio")
 
