@@ -1,4 +1,4 @@
-"""Decides what belongs to a project and finds its files: instructions, skills, prompt templates, extensions, settings (rules AG-1, AG-3, CASE-F6).
+"""Decides what belongs to a project and finds its files: instructions, skills, prompt templates, agents, extensions, settings (rules AG-1, AG-3, CASE-F6).
 
 The boundary: the nearest folder at or above the working directory that holds a `.git`, belongs to the same user, and is neither the home
 directory nor "/"; without one the working directory itself. Nothing outside of it is looked at, links included. Reads only; runs nothing.
@@ -16,7 +16,7 @@ from pi_durable_tui.context import files
 from pi_durable_tui.context.text import decoded, shown_name
 from pi_durable_tui.errors import EnvironmentFailure
 
-Kind: TypeAlias = Literal["instructions", "settings", "skill", "prompt", "extension"]
+Kind: TypeAlias = Literal["instructions", "settings", "skill", "prompt", "agent", "extension"]
 
 INSTRUCTION_NAMES = ("AGENTS.md", "CLAUDE.md")
 FOLDER = ".pidurable"
@@ -25,9 +25,14 @@ LIMIT_BYTES = 48 * 1024
 TOTAL_CHARS = 120_000
 """Of all instruction files together."""
 MOST_ITEMS = 100
-"""Skills, templates and extensions of one folder."""
+"""Skills, templates, agents and extensions of one folder."""
 MOST_LEVELS = 50
-_GROUPS: tuple[tuple[Kind, str, str], ...] = (("skill", "skills", "SKILL.md"), ("prompt", "prompts", ""), ("extension", "extensions", "extension.py"))
+_GROUPS: tuple[tuple[Kind, str, str], ...] = (
+    ("skill", "skills", "SKILL.md"),
+    ("prompt", "prompts", ""),
+    ("agent", "agents", ""),
+    ("extension", "extensions", "extension.py"),
+)
 """Kind, the folder of its own, and the file inside a folder for each; "": the files lie there themselves."""
 
 
@@ -36,7 +41,7 @@ class Item:
     """A file that may be loaded.
 
     Attributes:
-        name: Of a skill, template or extension: that of its folder or file. Else as `shown`.
+        name: Of a skill, template, agent or extension: that of its folder or file. Else as `shown`.
         path: With links resolved.
         shown: How people and the model know it: relative to the root, or with the config folder's name before it.
         text: What it holds, as far as it would be loaded, safe for a model.
@@ -128,7 +133,7 @@ class _Search:
             return
 
     def folder(self, folder: Path, *, shown: str, inside: Path | None, is_projects: bool) -> None:
-        """Skills, templates, extensions and, of a project, settings."""
+        """Skills, templates, agents, extensions and, of a project, settings."""
         if is_projects:
             self._add("settings", folder / "settings.json", "settings", f"{shown}settings.json", inside=inside, is_projects=True)
         for kind, group, own in _GROUPS:

@@ -1,4 +1,4 @@
-"""What a working directory brings to its chats: prompt sections, skills, templates, extensions, settings; and what still waits for trust.
+"""What a working directory brings to its chats: prompt sections, skills, templates, agents, extensions, settings; and what still waits for trust.
 
 The files are looked at when it is made, and again whenever one of them has another stamp. A file of the project counts by its content (see
 `trust`); while a changed one waits for a decision, the text that was agreed to stays in use. Used on the harness's event loop.
@@ -15,11 +15,13 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.context import files, role
 from pi_durable_tui.context.commands import Catalogue, catalogue, skills_text
 from pi_durable_tui.context.extensions import Loaded, load
+from pi_durable_tui.context.profiles import Profiles, profiles, profiles_text
 from pi_durable_tui.context.project import Found, Item, find, root_of
 from pi_durable_tui.context.project_settings import ProjectSettings, read_settings
 from pi_durable_tui.context.trust import Decision, Judged, Trusting, TrustStore, judge
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.ports import AgentProfile
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.records.json import clean_text
 
@@ -56,6 +58,7 @@ class Workspace:
         items: The files that count, the user's first.
         warnings: One line for each thing that is not used as it stands there.
         commands: The skills and templates among them.
+        profiles: The kinds of subagents among them.
         settings: What the project sets.
     """
 
@@ -70,6 +73,7 @@ class Workspace:
         self.items: tuple[Item, ...] = ()
         self.warnings: tuple[str, ...] = ()
         self.commands = Catalogue((), ())
+        self.profiles = Profiles()
         self.settings = ProjectSettings()
         self._stamps: dict[Path, files.Stamp | None] = {}
         self._tell: Callable[[str], object] = lambda _text: None
@@ -110,8 +114,9 @@ class Workspace:
                 counting.append(in_use[each.item.shown])
         self.items = tuple(counting)
         self.commands = catalogue(self.items)
+        self.profiles = profiles(self.items)
         self.settings, left_out = read_settings(self.items)
-        self.warnings = (*problem, *found.warnings, *self.commands.warnings, *left_out)
+        self.warnings = (*problem, *found.warnings, *self.commands.warnings, *self.profiles.warnings, *left_out)
         if waiting:
             self._tell(f"New or changed, and not used before you say so: {', '.join(waiting)}. /trust shows it.")
 
@@ -151,8 +156,13 @@ class Workspace:
     # ------------------------------------------------------------------------------------------------------------- prompt
 
     def extension(self) -> Extension:
-        """What the harness installs: the sections of the system prompt."""
-        return Extension(name=NAME, sections=self.sections)
+        """What the harness installs: the sections of the system prompt, and the kinds of subagents as the files are when one is begun."""
+
+        def current() -> tuple[AgentProfile, ...]:
+            self.refresh()
+            return self.profiles.found
+
+        return Extension(name=NAME, sections=self.sections, profiles=current)
 
     def sections(self, agent: Agent) -> Mapping[str, str]:
         """The parts of the system prompt for an agent as the files are now (rule AG-1)."""
@@ -169,5 +179,6 @@ class Workspace:
                 source = "the project" if item.is_projects else "the user"
                 parts[item.shown] = f'<instructions from="{item.shown}" of="{source}">\n{item.text.strip()}\n</instructions>'
         parts["skills"] = skills_text(self.commands.commands) if "read" in offered else ""
+        parts["agents"] = profiles_text(self.profiles.found) if "subagent" in offered else ""
         parts["task"] = agent.instructions
         return {name: clean_text(text) for name, text in parts.items()}

@@ -16,8 +16,16 @@ from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, 
 from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 
 
+class Budget(Record, frozen=True):
+    """What one run of a conversation may use, beside the limits that hold for all; None: no own limit (rule SA-14)."""
+
+    max_turns: int | None = None
+    max_tokens: int | None = None  # read and written
+    max_cost_usd: float | None = None
+
+
 class Agent(Record, frozen=True):
-    """`pi.agent`: who answers in this conversation. `tools` None: all that are installed."""
+    """`pi.agent`: who answers in this conversation. `tools` None: all that are installed; `budget` None: no own limits."""
 
     model: str | None = None
     thinking: ThinkingLevel = "off"
@@ -27,6 +35,7 @@ class Agent(Record, frozen=True):
     tools: tuple[str, ...] | None = None
     extensions: tuple[str, ...] | None = None
     title: str = ""
+    budget: Budget | None = None
 
 
 class Run(Record, frozen=True):

@@ -194,16 +194,40 @@ class Delegation:
     Attributes:
         name: What to call it on the screen and in its report.
         model: None: the asking conversation's.
-        tools: Names; None: all of the asking conversation's. Tools that delegate are never among them.
+        profile: The kind of agent that works, by the name of an installed `AgentProfile`; "": the asking conversation's agent.
+        tools: Names; None: all of the asking conversation's, or of the profile. Tools that delegate are never among them.
         background: The call returns at once, and the answer comes later as a message.
     """
 
     name: str
     prompt: str
     instructions: str = ""
+    profile: str = ""
     model: str | None = None
     tools: tuple[str, ...] | None = None
     background: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentProfile:
+    """A kind of subagent: what it is told, what it may use and how much (rule SA-14).
+
+    Attributes:
+        description: When it is the right one; for the model that asks.
+        model: None: the asking conversation's. So is `thinking`.
+        tools: Names; of those only what the asking conversation has. None: all of them.
+        max_turns: As `max_tokens` (read and written) and `max_cost_usd`, for the run of each subagent, over all restarts; None: no own limit.
+    """
+
+    name: str
+    description: str
+    instructions: str = ""
+    model: str | None = None
+    thinking: ThinkingLevel | None = None
+    tools: tuple[str, ...] | None = None
+    max_turns: int | None = None
+    max_tokens: int | None = None
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

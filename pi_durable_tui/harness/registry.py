@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from pi_durable_tui.harness.hooks import Hooks
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import Tool
+from pi_durable_tui.harness.ports import AgentProfile, Tool
 from pi_durable_tui.harness.tasks.definition import TaskDefinition
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.entry import StoredEntry
@@ -78,6 +78,7 @@ class Extension:
         wraps: (tool) -> tool by tool name; decorates what won, in order of installation.
         documents: Definitions whose fork policy counts when a conversation is forked.
         commands: For people; offered where there is somebody to type them.
+        profiles: The kinds of subagents there are now; asked whenever one is begun. Later same-name ones replace earlier ones.
     """
 
     name: str
@@ -88,6 +89,7 @@ class Extension:
     tasks: tuple[TaskDefinition, ...] = ()
     documents: tuple[Definition, ...] = ()
     commands: tuple[Command, ...] = ()
+    profiles: Callable[[], tuple[AgentProfile, ...]] | None = None
 
 
 @dataclass(slots=True)
@@ -125,6 +127,10 @@ class Registry:
         for extension in self.selected(agent):
             parts |= dict(extension.sections(agent)) if extension.sections is not None else {}
         return {name: text for name, text in parts.items() if text.strip()}
+
+    def profiles(self, agent: Agent) -> dict[str, AgentProfile]:
+        """The kinds of subagents that a conversation can ask for, by name."""
+        return {profile.name: profile for extension in self.selected(agent) if extension.profiles is not None for profile in extension.profiles()}
 
     def hooks(self, agent: Agent) -> tuple[Hooks, ...]:
         """The hooks of a conversation, in order."""

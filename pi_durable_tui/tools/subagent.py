@@ -23,6 +23,7 @@ class Work(msgspec.Struct):
 
     name: Annotated[str, msgspec.Meta(description="What to call it: two or three words.", max_length=60)]
     prompt: Annotated[str, msgspec.Meta(description="The whole task.", min_length=1)]
+    agent: Annotated[str, msgspec.Meta(description="A kind of agent from the list you were given; without: one like you.")] = ""
     tools: Annotated[list[str] | None, msgspec.Meta(description="Only these tools; without: all of yours.")] = None
     background: Annotated[bool, msgspec.Meta(description="Return at once and report later.")] = False
 
@@ -52,6 +53,7 @@ def subagent_tools() -> tuple[Tool, ...]:
             name=work.name,
             prompt=work.prompt,
             instructions=INSTRUCTIONS,
+            profile=work.agent,
             tools=tuple(work.tools) if work.tools is not None else None,
             background=work.background,
         ),

@@ -28,7 +28,7 @@ def test_the_sections_stand_in_their_order_and_hold_what_they_are_named_for(fold
     folders.put(folders.config / "skills" / "pdf" / "SKILL.md", "---\nname: pdf\ndescription: Fill in forms.\n---\n")
     (folders.repo / "pkg").mkdir()
     sections = folders.workspace(folders.repo / "pkg").sections(Agent(instructions="Only look."))
-    assert list(sections) == ["role", "tools", "place", "config/AGENTS.md", "AGENTS.md", "skills", "task"]
+    assert list(sections) == ["role", "tools", "place", "config/AGENTS.md", "AGENTS.md", "skills", "agents", "task"]
     assert sections["role"] == role.ROLE
     assert sections["place"].startswith(f"Working directory: {folders.repo}/pkg\nRoot of the project: {folders.repo}\nSystem: ")
     assert sections["AGENTS.md"] == '<instructions from="AGENTS.md" of="the project">\nUse tabs.\n</instructions>'

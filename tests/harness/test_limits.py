@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.generation.limits import reached
+from pi_durable_tui.harness.generation.limits import combined, reached
+from pi_durable_tui.harness.live import Budget
 from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.settings import Limits, Settings
 from pi_durable_tui.records.messages import Problem, Text, Usage
@@ -45,17 +46,33 @@ async def settled(rig: Rig, submission: Submission) -> Submission:
 
 
 @pytest.mark.parametrize(
-    ("limits", "turn", "spent_usd", "is_reached"),
+    ("limits", "turn", "used", "is_reached"),
     [
-        (Limits(), 99, 99.0, False),
-        (Limits(max_turns=2), 2, 0.0, False),
-        (Limits(max_turns=2), 3, 0.0, True),
-        (Limits(max_cost_usd=0.5), 9, 0.49, False),
-        (Limits(max_cost_usd=0.5), 1, 0.5, True),
+        (Budget(), 99, Usage(input_tokens=99, cost_usd=99.0), False),
+        (Budget(max_turns=2), 2, Usage(), False),
+        (Budget(max_turns=2), 3, Usage(), True),
+        (Budget(max_cost_usd=0.5), 9, Usage(cost_usd=0.49), False),
+        (Budget(max_cost_usd=0.5), 1, Usage(cost_usd=0.5), True),
+        (Budget(max_cost_usd=0.5), 9, Usage(output_tokens=9), False),
+        (Budget(max_tokens=10), 9, Usage(input_tokens=5, output_tokens=4, cache_read_tokens=5), False),
+        (Budget(max_tokens=10), 1, Usage(input_tokens=5, output_tokens=5), True),
     ],
 )
-def test_a_limit_stands_before_the_request_that_would_go_over_it(limits: Limits, turn: int, spent_usd: float, is_reached: bool) -> None:
-    assert (reached(limits, turn=turn, spent_usd=spent_usd) is not None) is is_reached
+def test_a_limit_stands_before_the_request_that_would_go_over_it(limits: Budget, turn: int, used: Usage, is_reached: bool) -> None:
+    assert (reached(limits, turn=turn, used=used) is not None) is is_reached
+
+
+@pytest.mark.parametrize(
+    ("limits", "own", "together"),
+    [
+        (Limits(), Budget(), Budget()),
+        (Limits(max_turns=5), Budget(max_tokens=9), Budget(max_turns=5, max_tokens=9)),
+        (Limits(max_turns=5, max_cost_usd=0.0), Budget(max_turns=7, max_cost_usd=1.0), Budget(max_turns=5, max_cost_usd=0.0)),
+        (Limits(max_turns=7), Budget(max_turns=5), Budget(max_turns=5)),
+    ],
+)
+def test_of_the_limits_for_all_and_those_of_an_agent_the_stricter_ones_hold(limits: Limits, own: Budget, together: Budget) -> None:
+    assert combined(limits, own) == together
 
 
 @pytest.mark.rule("SA-14")

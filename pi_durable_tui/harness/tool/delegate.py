@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import msgspec
 
+from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Delegation, Join, SubagentInfo, ToolResult
 from pi_durable_tui.harness.runs import Desk, as_object
-from pi_durable_tui.harness.subagent.begin import begin_subagent
+from pi_durable_tui.harness.subagent.begin import begin_subagent, child_agent
 from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
 from pi_durable_tui.harness.subagent.phases import said
 from pi_durable_tui.harness.tasks.definition import End, Move, Wait
@@ -33,10 +34,14 @@ async def delegate(runtime: TaskRuntime, wanted: Delegation | Join, arguments: J
     if isinstance(wanted, Join):
         await _join(runtime, wanted, arguments, title=title)
         return
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    try:
+        child = child_agent(await agent_of(runtime.services, runtime.task.conversation_id), wanted, runtime.services.registry)
+    except BadRequest as error:
+        await finish(runtime, Refusal("invalid_arguments", error.message).result)
+        return
 
     async def write(transaction: Transaction, task: Task) -> Move:
-        subagent = await begin_subagent(transaction, runtime.services, task, agent, wanted)
+        subagent = await begin_subagent(transaction, runtime.services, task, child, wanted)
         if wanted.background:
             text = f"Subagent {wanted.name} was started in the background as number {subagent.id}. Its answer will come as a message."
             entry_id = await enter(transaction, task, ToolResult(content=(Text(text=text),), details={"subagent": subagent.id}))

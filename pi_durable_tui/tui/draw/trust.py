@@ -16,6 +16,7 @@ KINDS = {
     "settings": "chooses model and thinking",
     "skill": "skill the model may use",
     "prompt": "command you can type",
+    "agent": "kind of agent the model may ask for",
     "servers": "STARTS PROGRAMS with your rights, or asks addresses",
     "extension": "CODE that runs with your rights",
 }
