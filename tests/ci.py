@@ -43,7 +43,7 @@ TEST_PARTS: dict[str, tuple[str, ...]] = {
     # Cheap and certain first; whatever starts whole programs last.
     "pure": ("architecture", "records", "test_clock.py", "test_entropy.py", "test_errors.py"),
     "contract": ("storage", "session"),
-    "behaviour": ("harness", "models", "tools", "permissions", "context", "playback", "cli", "support", "examples", "bench"),
+    "behaviour": ("harness", "models", "mcp", "tools", "permissions", "context", "playback", "cli", "support", "examples", "bench"),
     "screen": ("tui",),
     "crash": ("crash", "selftest"),
     "journeys": ("journeys",),

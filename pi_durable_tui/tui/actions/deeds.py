@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pi_durable_tui.tui.actions.extensions import Extensions
     from pi_durable_tui.tui.actions.moves import Moves
     from pi_durable_tui.tui.actions.outbox import Outbox
     from pi_durable_tui.tui.actions.project import Project
     from pi_durable_tui.tui.actions.stopping import Stopping
     from pi_durable_tui.tui.app import PidurableApp
+    from pi_durable_tui.tui.extensions.actions import Extensions
     from pi_durable_tui.tui.configuring.models import ModelChoice
     from pi_durable_tui.tui.linking.opening import Links
 
@@ -40,7 +40,7 @@ class Deeds:
     @cached_property
     def extensions(self) -> Extensions:
         """What extensions and MCP servers bring."""
-        from pi_durable_tui.tui.actions.extensions import Extensions
+        from pi_durable_tui.tui.extensions.actions import Extensions
 
         return Extensions(self._app)
 

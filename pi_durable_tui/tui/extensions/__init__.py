@@ -1,0 +1,1 @@
+"""What extensions and MCP servers bring to the app."""
