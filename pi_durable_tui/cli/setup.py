@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from pi_durable_tui.cli import paths
-from pi_durable_tui.cli.keyring import Loaded, load_keys
+from pi_durable_tui.cli.configuration.keyring import Loaded, load_keys
 from pi_durable_tui.cli.settings import UserSettings, load
 from pi_durable_tui.clock import Clock, SystemClock
 from pi_durable_tui.entropy import Entropy, SystemEntropy

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.check.machine import keys
-from pi_durable_tui.cli.keyring import SERVICE, Keyring, Loaded, load_keys
+from pi_durable_tui.cli.configuration.keyring import SERVICE, Keyring, Loaded, load_keys
 from pi_durable_tui.cli.providers import default_model
 from tests.support.cli_runs import Desk
 

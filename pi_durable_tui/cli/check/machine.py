@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.check.findings import Finding
-from pi_durable_tui.cli.keyring import Loaded
+from pi_durable_tui.cli.configuration.keyring import Loaded
 from pi_durable_tui.cli.paths import file_system
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
