@@ -25,6 +25,7 @@ from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Hold, call, say
 
 ROOT = Path(__file__).parents[2]
+FLOOD_CALLS = int(os.environ.get("PIDURABLE_TEST_FLOOD_CALLS", "16"))
 
 
 def create(path: Path) -> int:
@@ -218,6 +219,43 @@ async def test_waiting_ends_with_the_command(tmp_path: Path):
     await place.run_out(chat)
     assert (await place.results(chat))[-1] == f"{number} bash read x < go; exit 4: has ended (exit code 4)"
     assert len(await place.notices(chat)) == 1
+    await place.rig.close()
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CASE-D3", "SE-7", "SA-11")
+@pytest.mark.parametrize("background", [False, True])
+async def test_leaving_ends_what_runs_before_it_returns(tmp_path: Path, background: bool):
+    place = Place(tmp_path)
+    os.mkfifo(place.folder / "ready")
+    command = "trap '' TERM; (sleep 300 | cat) & setsid sleep 300 & echo $! $$ > pids; echo > ready; wait"
+    chat = await place.start(call(("bash", {"command": command, "background": background})), say("It runs."))
+    await chat.submit("start it")
+    await asyncio.to_thread((place.folder / "ready").read_text)
+    processes = [psutil.Process(int(pid)) for pid in (place.folder / "pids").read_text().split()]
+    await place.rig.close()
+    assert [process.pid for process in processes if process.is_running() and process.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CASE-D4")
+async def test_many_large_outputs_leave_a_small_session_and_a_bounded_folder(tmp_path: Path):
+    """PIDURABLE_TEST_FLOOD_CALLS says how many calls of a megabyte (16 unless set; the case says 200)."""
+    place = Place(tmp_path)
+    calls = [("bash", {"command": f"yes {number} | head -c 1M"}) for number in range(FLOOD_CALLS)]
+    chat = await place.start(*(call(each, ids=[f"c{number}"]) for number, each in enumerate(calls)), say("Done."))
+    await chat.submit("flood")
+    await place.run_out(chat)
+    results = await place.results(chat)
+    assert len(results) == FLOOD_CALLS
+    assert max(len(result) for result in results) < 60_000
+    await place.rig.close()
+    kept = sum(path.stat().st_size for path in (tmp_path / "state/outputs").iterdir())
+    assert kept <= 200_000_000
+    assert (tmp_path / "session.sqlite").stat().st_size < 1_000_000 + 150_000 * FLOOD_CALLS
+    harness = await place.rig.open()
+    again = await harness.conversation(chat.id)
+    assert len((await again.view()).entries) == 2 * FLOOD_CALLS + 2
     await place.rig.close()
 
 

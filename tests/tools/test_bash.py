@@ -12,8 +12,9 @@ from typing import Any
 import psutil
 import pytest
 
-from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.clock import ManualClock, SystemClock
 from pi_durable_tui.harness.ports import Diagnostic
+from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.process import ProcessFacts, is_running
 from tests.support.tools_calls import Workplace, details_of, names_in, text_of
 
@@ -157,6 +158,7 @@ async def test_many_calls_leave_no_descriptor_and_no_process(work: Workplace):
         ("cat", "(no output)"),
         ("read x; echo got:$x", "got:"),
         ("echo 'Ok? (y)'; read answer || echo no answer", "Ok? (y)\nno answer"),
+        ("python3 -c 'input()' 2>&1 | tail -1", "EOFError: EOF when reading a line"),
         ("tty; cat /dev/tty", "not a tty\ncat: /dev/tty: No such device or address\n[exit code 1]"),
     ],
 )
@@ -357,6 +359,18 @@ async def test_commands_work_when_the_conversations_own_directory_is_gone(work: 
     assert text_of(result) == f"{tmp_path}\n[working directory: {tmp_path}]"
     assert result.diagnostics == (Diagnostic("info", "note", f"The working directory {work.folder} is gone; {tmp_path} is used instead."),)
     assert text_of(await work.call("read", path="none")) == f"{tmp_path}/none does not exist."
+
+
+@pytest.mark.rule("CASE-D7")
+async def test_commands_work_after_a_restart_in_a_directory_that_is_gone(work: Workplace, tmp_path: Path):
+    await work.call("bash", command="mkdir d && cd d")
+    (work.folder / "d").rmdir()
+    work.folder.rmdir()
+    again = LocalEnvironment(str(work.folder), work.state, SystemClock())
+    work.environment = again
+    result = await work.call("bash", command="pwd")
+    assert text_of(result) == f"{tmp_path}\n[working directory: {tmp_path}]"
+    assert result.diagnostics == (Diagnostic("info", "note", f"The working directory {work.folder}/d is gone; {tmp_path} is used instead."),)
 
 
 @pytest.mark.rule("CASE-D7")

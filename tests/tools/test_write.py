@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from pi_durable_tui.tools import files
 from tests.support.tools_calls import Workplace, names_in, text_of
 
 
@@ -154,6 +157,54 @@ async def test_a_link_stays_a_link_and_its_target_is_written(work: Workplace):
     await work.call("edit", path="link", edits=[{"old": "old", "new": "new"}])
     assert (work.folder / "link").is_symlink()
     assert (work.folder / "real/f").read_text() == "new\n"
+
+
+def as_nobody(act: Callable[[], object]) -> bool:
+    """Do it in a process without root's rights; whether it was done."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            if os.getuid() == 0:
+                os.setgroups([])
+                os.setresgid(54_321, 54_321, 54_321)
+                os.setresuid(54_321, 54_321, 54_321)
+            act()
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.rule("CASE-C5")
+def test_a_file_is_written_in_place_where_no_other_may_be_made():
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as place:  # a folder of its own, into which everybody may go
+        folder = Path(place)
+        path = folder / "f"
+        path.write_bytes(b"old")
+        path.chmod(0o666)
+        folder.chmod(0o555)
+        before = path.stat()
+        try:
+            is_done = as_nobody(lambda: files.replace(str(path), b"newer", expected=files.digest(b"old"), token="t"))
+        finally:
+            folder.chmod(0o755)
+        after = path.stat()
+        assert (is_done, path.read_bytes(), names_in(folder)) == (True, b"newer", ["f"])
+        assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+
+
+@pytest.mark.rule("CASE-C6")
+async def test_of_two_agents_that_know_a_file_the_slower_one_does_not_overwrite_the_other(work: Workplace, tmp_path: Path):
+    path = work.folder / "f"
+    path.write_text("one\n")
+    other = Workplace(tmp_path)  # a subagent has an environment of its own
+    for each in (work, other):
+        await each.call("read", path="f")
+    assert not (await work.call("write", path="f", content="from the first\n")).is_error
+    refused = await other.call("write", path="f", content="from the second\n")
+    assert refused.is_error
+    assert "has changed since it was read" in text_of(refused)
+    assert path.read_text() == "from the first\n"
 
 
 @pytest.mark.rule("CASE-C1")
