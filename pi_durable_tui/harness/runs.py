@@ -18,7 +18,7 @@ from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import NOTICE, RESET, USER, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text
 from pi_durable_tui.records.messages import Content, Problem, Record, Text, UserMessage
-from pi_durable_tui.records.submission import Done, Mode, Placed, Queued, Submission, Unanswered, content_digest
+from pi_durable_tui.records.submission import Done, Mode, Placed, Queued, Submission, Unanswered, content_digest, moved
 from pi_durable_tui.records.task import Pending, Task
 from pi_durable_tui.session.documents import Draft
 from pi_durable_tui.session.transaction import Transaction
@@ -79,7 +79,7 @@ class Desk:
 
     def settle(self, submission_id: int, state: Done | Placed | Unanswered) -> None:
         """Move a submission to another state."""
-        submission = msgspec.structs.replace(self.submissions[submission_id], state=state)
+        submission = moved(self.submissions[submission_id], state)
         self.submissions[submission_id] = submission
         self.transaction.put_submission(submission)
 

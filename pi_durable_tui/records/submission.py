@@ -1,4 +1,7 @@
-"""What somebody handed to a conversation, with a status that can be waited for (rules SU-1 to SU-7)."""
+"""What somebody handed to a conversation, with a status that can be waited for (rules SU-1 to SU-7).
+
+Its life is the table `TRANSITIONS`; whoever replaces a submission goes through `moved`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
+from msgspec import structs
+
+from pi_durable_tui.errors import InternalError
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import USER
 from pi_durable_tui.records.json import JsonObject
@@ -41,6 +47,14 @@ class Unanswered(Record, frozen=True, tag_field="status", tag="unanswered"):
 
 SubmissionState: TypeAlias = Queued | Placed | Done | Unanswered
 
+TRANSITIONS: dict[str, frozenset[str]] = {
+    "queued": frozenset({"placed", "done", "unanswered"}),  # done at once: a write, which nobody has to answer
+    "placed": frozenset({"done", "unanswered"}),
+    "done": frozenset(),
+    "unanswered": frozenset(),
+}
+"""Which status may follow which."""
+
 
 class Submission(Record, frozen=True):
     """One input or write. Replaced whole when its state changes (rule ST-4)."""
@@ -70,6 +84,18 @@ class Submission(Record, frozen=True):
 def status_of(state: SubmissionState) -> str:
     """The tag of a state as stored."""
     return str(type(state).__struct_config__.tag)
+
+
+def moved(submission: Submission, state: SubmissionState) -> Submission:
+    """The submission in another state.
+
+    Raises:
+        InternalError: The table does not allow the step. Nothing changed.
+    """
+    before, after = submission.status, status_of(state)
+    if after not in TRANSITIONS[before]:
+        raise InternalError(f"submission {submission.id} cannot go from {before} to {after}")
+    return structs.replace(submission, state=state)
 
 
 def content_digest(mode: Mode, content: Sequence[Content]) -> str:

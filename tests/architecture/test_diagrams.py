@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from pi_durable_tui.records.task import TRANSITIONS
+from collections.abc import Mapping
+
+import pytest
+
+from pi_durable_tui.records import submission, task
 from tests.architecture.source import SPEC
 
-BEGIN, END = "<!-- task states: begin -->\n", "<!-- task states: end -->\n"
+TABLES: dict[str, Mapping[str, frozenset[str]]] = {"task": task.TRANSITIONS, "submission": submission.TRANSITIONS}
 
 
-def drawn() -> str:
+def drawn(table: Mapping[str, frozenset[str]]) -> str:
     """The table as a mermaid diagram; steps in the order of the table, targets by name."""
-    steps = [f"    {before} --> {after}" for before, targets in TRANSITIONS.items() for after in sorted(targets)]
-    ends = [f"    {status} --> [*]" for status, targets in TRANSITIONS.items() if not targets]
-    first = next(iter(TRANSITIONS))
+    steps = [f"    {before} --> {after}" for before, targets in table.items() for after in sorted(targets)]
+    ends = [f"    {status} --> [*]" for status, targets in table.items() if not targets]
+    first = next(iter(table))
     return "\n".join(["```mermaid", "stateDiagram-v2", f"    [*] --> {first}", *steps, *ends, "```"]) + "\n"
 
 
-def test_the_picture_of_the_task_states_is_the_table():
+@pytest.mark.parametrize("name", TABLES)
+def test_a_picture_of_states_is_the_table(name: str):
+    begin, end = f"<!-- {name} states: begin -->\n", f"<!-- {name} states: end -->\n"
     text = SPEC.read_text(encoding="utf-8")
-    assert text.count(BEGIN) == text.count(END) == 1
-    assert text.split(BEGIN)[1].split(END)[0] == drawn(), f"put this between the markers:\n{drawn()}"
+    assert text.count(begin) == text.count(end) == 1
+    assert text.split(begin)[1].split(end)[0] == drawn(TABLES[name]), f"put this between the markers:\n{drawn(TABLES[name])}"
