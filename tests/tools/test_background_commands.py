@@ -25,7 +25,7 @@ from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Hold, call, say
 
 ROOT = Path(__file__).parents[2]
-FLOOD_CALLS = int(os.environ.get("PIDURABLE_TEST_FLOOD_CALLS", "16"))
+FLOOD_CALLS = int(os.environ.get("PIDURABLE_TEST_FLOOD_CALLS", "8"))
 
 
 def create(path: Path) -> int:
@@ -240,7 +240,7 @@ async def test_leaving_ends_what_runs_before_it_returns(tmp_path: Path, backgrou
 @pytest.mark.slow
 @pytest.mark.rule("CASE-D4")
 async def test_many_large_outputs_leave_a_small_session_and_a_bounded_folder(tmp_path: Path):
-    """PIDURABLE_TEST_FLOOD_CALLS says how many calls of a megabyte (16 unless set; the case says 200)."""
+    """PIDURABLE_TEST_FLOOD_CALLS says how many calls of a megabyte (8 unless set; the case says 200)."""
     place = Place(tmp_path)
     calls = [("bash", {"command": f"yes {number} | head -c 1M"}) for number in range(FLOOD_CALLS)]
     chat = await place.start(*(call(each, ids=[f"c{number}"]) for number, each in enumerate(calls)), say("Done."))
