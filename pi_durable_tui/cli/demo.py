@@ -45,10 +45,11 @@ _DIED = "Kill"
 
 
 def list_stories() -> int:
-    """Print the recorded sessions."""
-    for name in folder.names():
-        story = folder.load(name)
-        _say(f"{story.name}\n    {story.title}. {story.shows}\n")
+    """Print the recorded sessions, one line each."""
+    stories = [folder.load(name) for name in folder.names()]
+    width = max((len(story.name) for story in stories), default=0)
+    for story in stories:
+        _say(f"{story.name:<{width}}  {story.title}\n")
     return 0
 
 
