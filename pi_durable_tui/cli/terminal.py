@@ -36,6 +36,7 @@ LAST_LINES = 12
 CLOSE_WITHIN_S = 15.0
 SWITCH_S = 0.001  # how long a thread keeps the interpreter while another one waits: a key passes three threads on its way
 FRAMES_PER_S = "120"  # the library paints on a beat: a key that comes right after a frame waits for up to two of them
+ESCAPE_MS = "50"  # how long Escape may be the beginning of a sequence, in terminals that cannot tell; a sequence comes in one piece
 COLORS = "COLORFGBG"
 KILLED = "pidurable was killed. What was on the screen is stored. Resume with: pidurable --continue"
 
@@ -82,6 +83,7 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
     """
     gc.disable()  # until all is loaded: there is nothing to collect, only much to look through
     os.environ.setdefault("TEXTUAL_FPS", FRAMES_PER_S)
+    os.environ.setdefault("ESCDELAY", ESCAPE_MS)
     with contextlib.ExitStack() as stack:
         # A demo's player is killed and followed by the next one, which takes the terminal as it is.
         guard = stack.enter_context(TerminalGuard(KILLED)) if script is None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from textual import constants
 from textual._xterm_parser import XTermParser
 from textual.events import Key, Paste
 
@@ -50,5 +51,17 @@ def test_what_looked_like_a_mark_is_keys_when_nothing_follows() -> None:
     assert list(parser.feed("x\x1b")) != []
     assert parser.is_holding
     assert list(parser.tick(is_quiet=False)) == []
-    list(parser.tick(is_quiet=True))
+
+
+@pytest.mark.rule("TU-8")
+def test_escape_alone_is_looked_after_until_it_is_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants, "ESCAPE_DELAY", 0.0)
+    parser = PasteParser(XTermParser())
+    assert list(parser.feed("\x1b")) == []
+    assert parser.is_holding
+    found = list(parser.tick(is_quiet=True))  # now the library's parser has it, and waits for what may follow
+    while not found:
+        assert parser.is_holding
+        found += parser.tick(is_quiet=True)
+    assert [event.key for event in found if isinstance(event, Key)] == ["escape"]
     assert not parser.is_holding

@@ -26,8 +26,8 @@ class PasteParser:
 
     @property
     def is_holding(self) -> bool:
-        """Whether something waits that may be a key, Escape above all: tick soon."""
-        return bool(self._held) and self._paste is None
+        """Whether something waits that may be a key, Escape above all, here or in the library's parser: tick soon."""
+        return self._paste is None and (bool(self._held) or self._parser._timeout_time is not None)  # noqa: SLF001 - the library does not tell
 
     def feed(self, data: str) -> Iterator[Message]:
         """The events of some more characters, in order."""
