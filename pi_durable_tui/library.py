@@ -69,7 +69,8 @@ from pi_durable_tui.harness.ports import (
     ToolResult,
     UsageReport,
 )
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.registry import Command, CommandContext, Extension
+from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Compaction, Progress, Retry, Settings
 from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
@@ -114,6 +115,8 @@ __all__ = [
     "BadRequest",
     "Blocked",
     "Clock",
+    "Command",
+    "CommandContext",
     "Commit",
     "Compaction",
     "Completed",
@@ -123,6 +126,7 @@ __all__ = [
     "ConversationRecord",
     "ConversationView",
     "Definition",
+    "Desk",
     "Diagnostic",
     "Done",
     "End",

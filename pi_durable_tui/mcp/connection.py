@@ -76,14 +76,6 @@ class Connection:
 
     # -------------------------------------------------------------------------------------------------------------- using
 
-    async def connect(self) -> None:
-        """Return once the server takes calls and has said what it offers.
-
-        Raises:
-            LinkLost: It does not; says why.
-        """
-        await self._linked()
-
     async def call(self, tool: str, arguments: JsonObject, context: ToolContext) -> ToolResult:
         """The result of a call; whatever goes wrong is one, too."""
         name = self.configured.name

@@ -117,10 +117,10 @@ class Servers:
             self._offers.pop(name, None)
             if name not in now:
                 self._install(Extension(name=EXTENSION + name))
-        await asyncio.gather(*(connection.close() for connection in closing))
         self._take(configured)
         for extension in self.extensions():
             self._install(extension)
+        await asyncio.gather(*(connection.close() for connection in closing))
 
     async def close(self) -> None:
         """End all of them; nothing of them is left."""
@@ -160,8 +160,11 @@ class Servers:
         return tuple(text for text in await asyncio.gather(*(self._refreshed(name) for name in names)) if text)
 
     async def _refreshed(self, name: str) -> str:
+        connection = self._connections.get(name)
+        if connection is None:  # gone meanwhile
+            return ""
         try:
-            await self._connections[name].refresh()
+            await connection.refresh()
         except (LinkLost, CallRefused) as lost:
             return f"The MCP server {name} cannot be used now: {lost}"
         return ""

@@ -13,7 +13,7 @@ from pi_durable_tui.cli.project.commands import commands_of, run
 from pi_durable_tui.cli.settings import load
 from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.harness.hooks import Blocked, HookedCall
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.registry import Command, Extension
 from pi_durable_tui.mcp.config import McpServer
 from tests.support.context_folders import Folders
 from tests.support.harness_rig import Rig
@@ -34,6 +34,12 @@ def brought(folders: Folders) -> dict[str, Extension]:
     return {extension.name: extension for extension in loaded.extensions}
 
 
+def typed(brought: dict[str, Extension], text: str) -> tuple[Command, str]:
+    found = commands_of(brought.values(), ()).typed(text)
+    assert found is not None
+    return found
+
+
 def test_all_listings_load(brought: dict[str, Extension]):
     assert list(brought) == ["house-rules", "counting", "no-force", "standup", "reminders"]
     assert commands_of(brought.values(), ()).warnings == ()
@@ -42,7 +48,9 @@ def test_all_listings_load(brought: dict[str, Extension]):
 @pytest.mark.rule("AG-3")
 async def test_the_instructions_the_tool_and_the_check_work_as_described(brought: dict[str, Extension], tmp_path: Path):
     pushed = HookedCall(conversation_id=1, task_id=2, name="bash", arguments={"command": "git push --force"})
-    assert await brought["no-force"].hooks.before_tool(pushed) == Blocked("Never push with --force here.")
+    check = brought["no-force"].hooks.before_tool
+    assert check is not None
+    assert await check(pushed) == Blocked("Never push with --force here.")
     rig = Rig(tmp_path, extensions=[brought[name] for name in ("house-rules", "counting", "no-force")])
     chat = await rig.start(call(("count_word", {"word": "a", "text": "a b a"}), ("count_word", {"word": 3})), say("done"))
     await chat.submit("go")
@@ -57,8 +65,8 @@ async def test_the_command_tells_the_person_and_hands_a_message_in(brought: dict
     rig = Rig(tmp_path, extensions=[brought["standup"]])
     chat = await rig.start(say("done"))
     said: list[str] = []
-    found = commands_of(brought.values(), ()).typed("/standup in one line")
-    await run(*found, harness=rig.harness, conversation=chat, say=said.append, submit=partial(_submitted, chat))
+    command, argument = typed(brought, "/standup in one line")
+    await run(command, argument, harness=rig.harness, conversation=chat, say=said.append, submit=partial(_submitted, chat))
     await rig.run_out(chat)
     assert said == ["Looking back over 0 entries."]
     assert "Sum up what was done here for a stand-up, in one line." in repr(rig.model.requests[0].messages[-1])
@@ -70,8 +78,8 @@ async def test_the_reminder_survives_a_kill_and_is_told_once(brought: dict[str, 
     rig.clock.jump_wall(SystemClock().now_ms() - rig.clock.now_ms())
     chat = await rig.start()
     said: list[str] = []
-    found = commands_of(brought.values(), ()).typed("/remind 5 drink tea")
-    await run(*found, harness=rig.harness, conversation=chat, say=said.append, submit=partial(_submitted, chat))
+    command, argument = typed(brought, "/remind 5 drink tea")
+    await run(command, argument, harness=rig.harness, conversation=chat, say=said.append, submit=partial(_submitted, chat))
     await rig.settle()
     await rig.kill()
     harness = await rig.open(say("Done."))
