@@ -65,6 +65,22 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def _refuse_contradictions(mode: Mode, *, in_print_mode: bool, is_continued: bool, resume: str | None, in_memory: bool) -> None:
+    """Return if the options go together.
+
+    Raises:
+        BadRequest: They do not; says which. Nothing was started.
+    """
+    if mode is Mode.JSON and not in_print_mode:
+        raise BadRequest("--mode json needs print mode. Nothing was started.", hint="Add -p.")
+    if is_continued and resume is not None:
+        raise BadRequest("--continue and --resume both say which chat. Nothing was started.", hint="Take one of them.")
+    if in_memory and (is_continued or resume is not None):
+        raise BadRequest("A chat that is stored cannot be resumed with --no-session. Nothing was started.")
+    if in_print_mode and resume == "":
+        raise BadRequest("Print mode cannot ask which chat to resume. Nothing was started.", hint="pidurable -r ID -p; pidurable sessions lists the ids.")
+
+
 @app.command(CHAT, hidden=True, cls=ChatCommand, epilog=_EPILOG)
 def chat(
     prompt: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
@@ -90,14 +106,7 @@ def chat(
     from pi_durable_tui.cli.wish import Wish, open_chat
 
     del debug, version
-    if mode is Mode.JSON and not print_:
-        raise BadRequest("--mode json needs print mode. Nothing was started.", hint="Add -p.")
-    if continue_ and resume is not None:
-        raise BadRequest("--continue and --resume both say which chat. Nothing was started.", hint="Take one of them.")
-    if no_session and (continue_ or resume is not None):
-        raise BadRequest("A chat that is stored cannot be resumed with --no-session. Nothing was started.")
-    if print_ and resume == "":
-        raise BadRequest("Print mode cannot ask which chat to resume. Nothing was started.", hint="pidurable -r ID -p; pidurable sessions lists the ids.")
+    _refuse_contradictions(mode, in_print_mode=print_, is_continued=continue_, resume=resume, in_memory=no_session)
     return open_chat(
         Wish(
             prompt=" ".join(as_typed(word) for word in prompt or ()),
