@@ -132,7 +132,7 @@ def test_no_command_outlives_its_agent_however_it_was_started(tmp_path: Path, ag
         os.kill(agent, signal.SIGKILL)
         assert agents.ask(wait=agent)["code"] == -signal.SIGKILL
         took_s.append(seconds_until_gone(root, mark))
-    effects = [path.parent.parent.name for path in tmp_path.glob("*/work/effects")]
+    effects = [path.parent.parent.name for path in tmp_path.glob("*/*/effects")]
     took_s.sort()
     gone = f"all gone after {took_s[len(took_s) // 2]:.2f} s (median), {took_s[-1]:.2f} s (last)"
     tell(f"{KILLS} kills over {len(names)} forms, late effects: {len(effects)}; {gone}")
