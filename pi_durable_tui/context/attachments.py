@@ -6,31 +6,27 @@ typed text stays the first part, word for word; each attachment is one part afte
 
 from __future__ import annotations
 
-import base64
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from pi_durable_tui.context import files
 from pi_durable_tui.context.text import decoded, fenced, shown_name
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.messages import ATTACHED, Content, Image, Text
+from pi_durable_tui.records.pictures import IMAGE_BYTES, image_type, picture
 
 MOST = 20
 TEXT_BYTES = 64 * 1024
 TOTAL_BYTES = 256 * 1024
-IMAGE_BYTES = 3_600_000
-"""As base64 just below the 5 MB that the strictest provider takes."""
 MOST_NAMES = 200
 
 _MENTION = re.compile(r'(?<![^\s(\[{"\'])@(?:"([^"\n]+)"|([^\s"@][^\s]*))')
 _TRAILING = ".,;:!?)]}'\""
 
-ImageType: TypeAlias = Literal["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +95,6 @@ def gather(text: str, *, directory: Path, home: Path | None, takes_images: bool)
     return Attached(parts=tuple(parts), remarks=tuple(remarks))
 
 
-def image_type(data: bytes) -> ImageType | None:
-    """The kind of picture by its first bytes, whatever its name says; None: no picture that models take. PURE."""
-    match data:
-        case _ if data.startswith(b"\x89PNG\r\n\x1a\n"):
-            return "image/png"
-        case _ if data.startswith(b"\xff\xd8\xff"):
-            return "image/jpeg"
-        case _ if data.startswith((b"GIF87a", b"GIF89a")):
-            return "image/gif"
-        case _ if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            return "image/webp"
-        case _:
-            return None
-
-
 def text_part(shown: str, data: bytes, size_bytes: int) -> Text:
     """A text file as a part: its name, what was cut, and its text as a code block. PURE."""
     is_cut = size_bytes > len(data)
@@ -150,7 +131,7 @@ def _file(path: Path, shown: str, *, room: int, takes_images: bool) -> Content:
             raise EnvironmentFailure(f"is a picture of {start.size_bytes:,} bytes, more than the {IMAGE_BYTES:,} that can be sent")
         if not takes_images:
             raise EnvironmentFailure("is a picture, and this model takes none")
-        return Image(mime_type=kind, data=base64.b64encode(start.data).decode("ascii"))
+        return picture(kind, start.data)
     if b"\0" in start.data[:TEXT_BYTES]:
         raise EnvironmentFailure("is not a text")
     if room <= 0:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pi_durable_tui.harness.ports import ModelFailed, ModelRequest
 from pi_durable_tui.models.catalog import Access, model_info, provider_of
-from pi_durable_tui.models.conversion import ends_without_thinking, openai_messages, openai_tools
+from pi_durable_tui.models.conversion import ends_without_thinking, openai_messages, openai_tools, without_pictures
 from pi_durable_tui.models.forms import form_of
 from pi_durable_tui.models.overrides import NOTHING, ModelOverride
 from pi_durable_tui.records.json import Json, JsonObject
@@ -63,9 +63,10 @@ def call_arguments(request: ModelRequest, entry: Mapping[str, Any] | None, acces
         Keyword arguments. The library's own timeout lies behind ours, so that ours is the one that tells what happened.
     """
     form = form_of(request.model, entry)
+    messages = request.messages if model_info(entry).takes_images is not False else without_pictures(request.messages)
     arguments: dict[str, Any] = {
         "model": request.model,
-        "messages": openai_messages(request.messages, model=request.model, form=form),
+        "messages": openai_messages(messages, model=request.model, form=form),
         "stream": True,
         "stream_options": {"include_usage": True},
         "num_retries": 0,

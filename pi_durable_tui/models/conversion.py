@@ -12,6 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import assert_never
 
+import msgspec
+
 from pi_durable_tui.harness.ports import ToolSpec
 from pi_durable_tui.models.catalog import provider_of
 from pi_durable_tui.models.forms import CACHE_MARK, ENCRYPTED, Form, call_ids, form_of, origin_of, wants_cache_marks, wants_told_thoughts
@@ -71,6 +73,19 @@ def openai_messages(messages: Sequence[Message], *, model: str, form: Form | Non
         _add_user(result, pictures)
     plain = [_with_plain_text(message) for message in result]
     return _with_cache_marks(plain) if wants_cache_marks(model) else plain
+
+
+def without_pictures(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The conversation for a model that takes no pictures: where one stood, it reads that there is one which it cannot see."""
+    return tuple(msgspec.structs.replace(message, content=tuple(map(_told, message.content))) if _has_picture(message) else message for message in messages)
+
+
+def _has_picture(message: Message) -> bool:
+    return isinstance(message, UserMessage | ToolResultMessage) and any(isinstance(part, Image) for part in message.content)
+
+
+def _told(part: object) -> object:
+    return Text(text=f"(A picture stands here, {part.mime_type}. This model takes none.)") if isinstance(part, Image) else part
 
 
 def openai_tools(tools: Sequence[ToolSpec]) -> list[JsonObject]:

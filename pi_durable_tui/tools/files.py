@@ -308,7 +308,7 @@ def _require_regular(path: str, status: os.stat_result) -> None:
     if stat.S_ISREG(status.st_mode):
         return
     kind = next((name for test, name in _KINDS if test(status.st_mode)), "no regular file")
-    hint = " List it with bash: ls." if stat.S_ISDIR(status.st_mode) else ""
+    hint = " List it with ls." if stat.S_ISDIR(status.st_mode) else ""
     raise EnvironmentFailure(f"{path} is {kind}, not a file.{hint}")
 
 

@@ -1,4 +1,4 @@
-"""The tool `read`: part of a text file, exactly as it is, within the limits of a result, saying how to go on (CASE-C7)."""
+"""The tool `read`: part of a text file exactly as it is, saying how to go on (CASE-C7); a picture; a notebook as the text of its cells."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.harness.ports import Diagnostic, Effects, Tool, ToolContext, ToolResult
+from pi_durable_tui.records.messages import Text
+from pi_durable_tui.records.pictures import IMAGE_BYTES, ImageType, image_type, picture
 from pi_durable_tui.tools import files
 from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import cut_note, failed, note, succeeded, title
 from pi_durable_tui.tools.text import text_file
+from pi_durable_tui.tools.text.notebook import notebook_text
 from pi_durable_tui.tools.text.truncate import RESULT_BYTES, RESULT_LINES, head_within, line_count, size_text
 
-DESCRIPTION = f"""Read a text file. Gives the text exactly as it is in the file, without line numbers,
-so that it can be copied into edit.
+DESCRIPTION = f"""Read a file. Gives a text exactly as it is in the file, without line numbers,
+so that it can be copied into edit; shows pictures (PNG, JPEG, GIF, WebP), and notebooks as their cells.
 At most {RESULT_LINES:,} lines and {RESULT_BYTES // 1024} KiB at once.
 For more, go on with offset (and column, inside a very long line) as the note at the end says.
-A relative path starts at the current directory, which cd in bash changes. Directories and binary files are refused."""
+A relative path starts at the current directory, which cd in bash changes. Directories and other binary files are refused."""
 
 
 class ReadArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -68,13 +71,23 @@ def _read(arguments: ReadArguments, environment: LocalEnvironment) -> ToolResult
         data = files.read_whole(path)
     except EnvironmentFailure as error:
         return failed(error.message)
+    if kind := image_type(data):
+        return _picture(path, kind, data)
     if kind := text_file.kind_of_binary(data):
         return _binary(path, kind, len(data))
     environment.saw(path, files.digest(data))
     if not data:
         return succeeded("(The file is empty.)")
+    if path.endswith(".ipynb") and (cells := notebook_text(data)) is not None:
+        remark = note("This is the text of a notebook. The file is JSON, in which each line of a cell is a text of its own.")
+        return _from_line(arguments, path, cells, remark)
     file = text_file.decode(data)
-    text = text_file.view(file.text).text
+    spelled = () if file.encoding.startswith("utf") else note(f"{path} is not UTF-8; it was read as {file.encoding}.")
+    return _from_line(arguments, path, text_file.view(file.text).text, spelled)
+
+
+def _from_line(arguments: ReadArguments, path: str, text: str, remarks: tuple[Diagnostic, ...]) -> ToolResult:
+    """The wanted part of a whole text."""
     total = line_count(text)
     start = _start_of_line(text, arguments.offset)
     if start is None:
@@ -83,8 +96,7 @@ def _read(arguments: ReadArguments, environment: LocalEnvironment) -> ToolResult
         start += arguments.column - 1
         if "\n" in text[start - arguments.column + 1 : start] or start >= len(text):
             return failed(f"Line {arguments.offset} of {path} has fewer than {arguments.column} characters.")
-    spelled = () if file.encoding.startswith("utf") else note(f"{path} is not UTF-8; it was read as {file.encoding}.")
-    return _window(arguments, text[start:], more=False, total=f"{total:,}", remarks=spelled)
+    return _window(arguments, text[start:], more=False, total=f"{total:,}", remarks=remarks)
 
 
 def _read_large(arguments: ReadArguments, path: str, size: int) -> ToolResult:
@@ -110,6 +122,14 @@ def _window(arguments: ReadArguments, text: str, *, more: bool, total: str, rema
     inside = f"Line {last:,} is very long and is shown up to character {column - 1:,}"
     going_on = f"{inside}. Go on inside it with offset={last} column={column}, or after it with offset={last + 1}."
     return succeeded(shown, diagnostics=(*remarks, *cut_note(f"{where}. {going_on}")))
+
+
+def _picture(path: str, kind: ImageType, data: bytes) -> ToolResult:
+    """A picture as what it is; a model that takes none is told so on the way to it."""
+    told = f"{path} is a picture ({kind}, {size_text(len(data))})"
+    if len(data) > IMAGE_BYTES:
+        return failed(f"{told}, too large to be shown: at most {size_text(IMAGE_BYTES)}. Use bash to make it smaller.")
+    return ToolResult(content=(Text(text=f"{told}."), picture(kind, data)))
 
 
 def _binary(path: str, kind: str, size: int) -> ToolResult:

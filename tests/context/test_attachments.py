@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.cli.wish import as_typed
-from pi_durable_tui.context.attachments import IMAGE_BYTES, MOST, MOST_NAMES, TEXT_BYTES, TOTAL_BYTES, Attached, gather, mentions
+from pi_durable_tui.context.attachments import MOST, MOST_NAMES, TEXT_BYTES, TOTAL_BYTES, Attached, gather, mentions
 from pi_durable_tui.records.messages import Image, Text
+from pi_durable_tui.records.pictures import IMAGE_BYTES
 
 PNG = base64.b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.ports import ToolSpec
+from pi_durable_tui.harness.ports import ModelRequest, ToolSpec
+from pi_durable_tui.models.arguments import Limits, call_arguments
+from pi_durable_tui.models.catalog import Access
 from pi_durable_tui.models.conversion import ends_without_thinking, openai_messages, openai_tools
 from pi_durable_tui.records.messages import AssistantMessage, Content, Image, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 from tests.support.model_strictness import violation
@@ -111,6 +113,17 @@ def test_pictures_are_data_urls_and_those_of_results_follow_the_round() -> None:
         {"role": "tool", "tool_call_id": "b", "content": "(2 images of this result: see the next user message)"},
         {"role": "user", "content": [PICTURE_PART, PICTURE_PART, PICTURE_PART]},
     ]
+
+
+@pytest.mark.rule("AG-5")
+def test_a_model_that_takes_no_pictures_reads_where_one_stands() -> None:
+    messages = [user("see", PICTURE), answer(call("a")), result("a", Text(text="shot"), PICTURE)]
+    words = "(A picture stands here, image/png. This model takes none.)"
+    request = ModelRequest(model=MODEL, messages=tuple(messages))
+    blind = call_arguments(request, {"supports_vision": False}, Access(), Limits())["messages"]
+    assert [message["content"] for message in blind] == [f"see\n\n{words}", None, f"shot\n{words}"]
+    for entry in (None, {"supports_vision": True}):
+        assert call_arguments(request, entry, Access(), Limits())["messages"][0]["content"][1]["image_url"] == PICTURE_PART["image_url"]
 
 
 @pytest.mark.rule("CX-1")

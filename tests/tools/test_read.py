@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import resource
 from pathlib import Path
 
 import pytest
 
+from pi_durable_tui.records.messages import Image, Text
+from pi_durable_tui.records.pictures import IMAGE_BYTES
 from tests.support.tools_calls import Workplace, text_of
 
 TWO_GB = 2 * 1024**3
@@ -81,9 +85,11 @@ async def test_a_large_text_is_read_in_part_wherever_it_is_asked(work: Workplace
 
 @pytest.mark.rule("CASE-C7")
 async def test_binary_files_are_named_as_what_they_are(work: Workplace):
-    (work.folder / "p.png").write_bytes(b"\x89PNG\r\n\x1a\n" + bytes(20))
+    (work.folder / "p.bmp").write_bytes(b"BM" + bytes(26))
+    (work.folder / "p.pdf").write_bytes(b"%PDF-1.7\n" + bytes(19))
     (work.folder / "late").write_bytes(b"x" * 100_000 + b"\0")
-    assert text_of(await work.call("read", path="p.png")) == f"{work.folder}/p.png is a PNG image (28 bytes), not text. Use bash to look into it."
+    assert text_of(await work.call("read", path="p.bmp")) == f"{work.folder}/p.bmp is a binary file (28 bytes), not text. Use bash to look into it."
+    assert text_of(await work.call("read", path="p.pdf")) == f"{work.folder}/p.pdf is a PDF document (28 bytes), not text. Use bash to look into it."
     assert "is a binary file (100.0 KB)" in text_of(await work.call("read", path="late"))
 
 
@@ -145,3 +151,53 @@ async def test_a_home_directory_is_understood(tmp_path: Path):
 def test_the_title_is_one_line_that_names_the_file(work: Workplace):
     tool = work.tools["read"]
     assert tool.title(tool.arguments(path="a\nb", offset=7)) == "read a b from line 7"
+
+
+@pytest.mark.rule("AG-2", "TU-6")
+@pytest.mark.parametrize(
+    ("start", "kind"), [(b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF89a", "image/gif"), (b"RIFF\0\0\0\0WEBP", "image/webp")]
+)
+async def test_a_picture_is_given_as_a_picture_whatever_it_is_called(work: Workplace, start: bytes, kind: str):
+    data = start + bytes(range(256))
+    (work.folder / "shot.dat").write_bytes(data)
+    result = await work.call("read", path="shot.dat")
+    assert result.content == (
+        Text(text=f"{work.folder}/shot.dat is a picture ({kind}, {len(data)} bytes)."),
+        Image(mime_type=kind, data=base64.b64encode(data).decode()),
+    )
+    (work.folder / "shot.dat").write_bytes(start + bytes(IMAGE_BYTES))
+    result = await work.call("read", path="shot.dat")
+    assert (result.is_error, text_of(result).endswith("too large to be shown: at most 3.6 MB. Use bash to make it smaller.")) == (True, True)
+
+
+def notebook(*cells: dict) -> bytes:
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": list(cells)}).encode()
+
+
+@pytest.mark.rule("AG-2")
+async def test_a_notebook_is_given_as_its_cells_and_what_they_printed(work: Workplace):
+    picture = {"output_type": "display_data", "data": {"image/png": "iVBOR", "text/plain": ["<Figure>"]}}
+    printed = {"output_type": "stream", "name": "stdout", "text": ["one\n", "two\n"]}
+    failed = {"output_type": "error", "ename": "ValueError", "evalue": "no", "traceback": ["\x1b[31m"]}
+    cells = (
+        {"cell_type": "markdown", "metadata": {}, "source": "# Title"},
+        {"cell_type": "code", "metadata": {}, "execution_count": 1, "source": ["a = 1\n", "a"], "outputs": [printed, picture, failed]},
+        {"cell_type": "code", "source": "", "outputs": [{"output_type": "stream", "text": "x" * 5_000}]},
+    )
+    (work.folder / "n.ipynb").write_bytes(notebook(*cells))
+    result = await work.call("read", path="n.ipynb")
+    shown = "[output of cell 2]\none\ntwo\n<Figure>\n(image/png, not shown)\nValueError: no\n"
+    assert text_of(result).startswith(f"[cell 1: markdown]\n# Title\n\n[cell 2: code]\na = 1\na\n{shown}\n[cell 3: code]\n\n[output of cell 3]\nxxx")
+    assert "[… 1,000 more characters are in the file]" in text_of(result)
+    assert "The file is JSON" in remarks(result)[0][1]
+    part = await work.call("read", path="n.ipynb", offset=4, limit=2)
+    assert text_of(part) == "[cell 2: code]\na = 1\n"
+
+
+@pytest.mark.rule("AG-2")
+@pytest.mark.parametrize(
+    "data", [b"{}", b'{"nbformat": "4"}', b"[1", b'{"nbformat": 4, "cells": [3]}', b'{"nbformat": 4, "cells": [{"outputs": [{"data": {"text/plain": 1}}]}]}']
+)
+async def test_what_is_called_a_notebook_and_is_none_is_given_as_it_is(work: Workplace, data: bytes):
+    (work.folder / "n.ipynb").write_bytes(data)
+    assert text_of(await work.call("read", path="n.ipynb")) == data.decode()
