@@ -13,12 +13,16 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
+from pi_durable_tui import __version__
 from pi_durable_tui.cli.report import report
 from pi_durable_tui.cli.wish import COMMANDS, COMPLETING, HIDDEN, open_chat, plain_wish
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for and return the exit code; errors are printed (rule CL-6)."""
+    if list(arguments) == ["--version"]:  # the parser would take longer than everything else
+        print(f"pidurable {__version__}")
+        return 0
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
     try:
         wish = plain_wish(arguments)

@@ -33,10 +33,11 @@ sys.argv = ["pidurable", *sys.argv[1:]]
 MAIN = "from pi_durable_tui.cli.main import main; main()"
 
 
-def test_version_is_told_without_loading_the_app_or_the_model_library():
+@pytest.mark.rule("CASE-B11")
+def test_version_is_told_without_loading_the_app_the_model_library_or_a_parser():
     output, names = loaded(MAIN, "--version")
     assert __version__ in output
-    assert names.isdisjoint(SLOW)
+    assert names.isdisjoint((*SLOW, "typer", "pydantic", "rich", "apsw"))
 
 
 def test_help_is_told_without_loading_the_app_or_the_model_library():
