@@ -36,9 +36,9 @@ class ThreadRunner:
     """
 
     def __init__(self) -> None:
-        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         # A daemon, because nobody may have closed the store when the interpreter ends: then what was begun is still brought to its end.
-        self._thread = threading.Thread(target=_serve, args=(self._jobs,), name="pidurable-store", daemon=True)
+        self._thread = threading.Thread(target=_serve, args=(self._waiting,), name="pidurable-store", daemon=True)
         self._thread.start()
         atexit.register(self.stop)
 
@@ -46,7 +46,7 @@ class ThreadRunner:
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[T] = loop.create_future()
 
-        def job() -> None:
+        def carry_out() -> None:
             if heard.cancelled():
                 return  # before its turn
             try:
@@ -56,19 +56,19 @@ class ThreadRunner:
             else:
                 _tell(loop, _succeed, heard, result)
 
-        self._jobs.put(job)
+        self._waiting.put(carry_out)
         return await heard
 
     def stop(self) -> None:
         atexit.unregister(self.stop)
-        self._jobs.put(None)
+        self._waiting.put(None)
         self._thread.join()
 
 
-def _serve(jobs: queue.SimpleQueue[Callable[[], None] | None]) -> None:
-    while (job := jobs.get()) is not None:
-        job()
-        del job  # while it waits for the next, nothing of this one is kept
+def _serve(waiting: queue.SimpleQueue[Callable[[], None] | None]) -> None:
+    while (piece := waiting.get()) is not None:
+        piece()
+        del piece  # while it waits for the next, nothing of this one is kept
 
 
 def _tell(loop: asyncio.AbstractEventLoop, how: Callable[..., None], heard: asyncio.Future[T], what: object) -> None:
