@@ -13,6 +13,8 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
+from pi_durable_tui.errors import SessionClosed
+
 T = TypeVar("T")
 
 
@@ -40,9 +42,12 @@ class ThreadRunner:
         # A daemon, because nobody may have closed the store when the interpreter ends: then what was begun is still brought to its end.
         self._thread = threading.Thread(target=_serve, args=(self._waiting,), name="pidurable-store", daemon=True)
         self._thread.start()
+        self._is_stopped = False
         atexit.register(self.stop)
 
     async def run(self, work: Callable[[], T]) -> T:
+        if self._is_stopped:
+            raise SessionClosed("A call of the store")
         loop = asyncio.get_running_loop()
         heard: asyncio.Future[T] = loop.create_future()
 
@@ -60,6 +65,7 @@ class ThreadRunner:
         return await heard
 
     def stop(self) -> None:
+        self._is_stopped = True
         atexit.unregister(self.stop)
         self._waiting.put(None)
         self._thread.join()

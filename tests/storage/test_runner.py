@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pi_durable_tui.errors import SessionClosed
 from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
 
 
@@ -66,6 +67,14 @@ async def test_who_stops_waiting_stops_only_the_wait():
     await runner.run(lambda: done.append("later"))
     assert done == ["begun", "later"]
     runner.stop()
+
+
+@pytest.mark.rule("SE-7")
+async def test_who_comes_after_the_end_is_told_and_does_not_wait_for_ever():
+    runner = ThreadRunner()
+    runner.stop()
+    with pytest.raises(SessionClosed):
+        await runner.run(lambda: 1)
 
 
 def test_work_whose_loop_has_gone_harms_nobody():
