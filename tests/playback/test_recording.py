@@ -252,7 +252,7 @@ async def test_an_unfinished_chat_and_one_without_words_are_not_recorded(tmp_pat
 @pytest.mark.rule("SA-17")
 async def test_keys_and_the_names_of_folders_stay_out_of_every_file_and_what_is_missing_is_said(tmp_path: Path) -> None:
     rig = Rig(tmp_path, tools=TOOLS)
-    key, directory, home = "sk-0123456789abcdef", "/home/somebody/project", "/home/somebody"
+    key, directory, home = "sk-0123456789abcdef", "/h/project", "/h"
     conversation = await rig.start(
         call(("act", {"words": f"{directory}/a.py {directory} {directory}2 {home}/b"}), text=f"See {directory}/a.py"), say(f"It is {key}.")
     )
