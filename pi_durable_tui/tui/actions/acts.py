@@ -9,11 +9,11 @@ from pi_durable_tui.harness.live import UsageTotals
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.messages import AssistantMessage, Usage
 from pi_durable_tui.tui.actions.changes import Changes
-from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.permissions import PermissionList
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.configuring.settings import SettingsList
 from pi_durable_tui.tui.palette import THEMES, ThemeName
+from pi_durable_tui.tui.rewinding.files import Files
 from pi_durable_tui.tui.rewinding.rewind import Rewinding
 from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_parts
 from pi_durable_tui.tui.status import count_text, money_text

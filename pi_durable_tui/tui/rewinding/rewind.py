@@ -13,11 +13,11 @@ import msgspec
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.messages import UserMessage
-from pi_durable_tui.tui.actions.files import Files
 from pi_durable_tui.tui.actions.fork_points import ForkPoint, fork_points, point_at
 from pi_durable_tui.tui.actions.moves import Moves
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import ConversationPort, HarnessPort, PlanPort
+from pi_durable_tui.tui.rewinding.files import Files
 from pi_durable_tui.tui.rewinding.parts import Part, file_count, one_line, part_choices, point_choices
 from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.screens.picker import PickerScreen

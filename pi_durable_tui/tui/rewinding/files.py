@@ -1,6 +1,6 @@
 """What /undo and /redo do: show what taking file changes back would mean, and do it when a person says so (rule TU-18).
 
-/rewind (tui/rewinding) takes files back with the same look and the same key.
+/rewind (rewind.py) takes files back with the same look and the same key.
 """
 
 from __future__ import annotations
