@@ -7,6 +7,7 @@ took. An attempt of which nothing had come left no entry, only a gap in the coun
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import get_args
@@ -31,7 +32,7 @@ from pi_durable_tui.models.playback import (
 )
 from pi_durable_tui.playback.recording.source import Source, Strand, text_of
 from pi_durable_tui.records.codec import encode, from_json
-from pi_durable_tui.records.entry import USER, Entry
+from pi_durable_tui.records.entry import SYSTEM, USER, Entry
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Text, Thinking, ToolCall
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Task
@@ -83,17 +84,15 @@ def _checked(asked: Entry) -> tuple[str, ...]:
 
 def _answers(strand: Strand) -> Iterator[Placed]:
     """The requests of all runs of a conversation, in order within each run."""
+    overflows = [task for task in strand.tasks if task.kind == COMPACTION and from_json(task.input, CompactionInput).reason == "overflow"]
     for task in strand.tasks:
         if task.kind == GENERATION:
-            yield from _run(strand, task)
+            yield from _run(strand, task, overflows)
 
 
-def _run(strand: Strand, task: Task) -> Iterator[Placed]:
+def _run(strand: Strand, task: Task, overflows: list[Task]) -> Iterator[Placed]:
     """The requests of a run, by the answers that are stored, and by what is missing between them."""
-    entries = [
-        entry for entry in strand.entries if entry.data is not None and entry.data.get("taskId") == task.id and isinstance(entry.message, AssistantMessage)
-    ]
-    overflows = [each for each in strand.tasks if each.kind == COMPACTION and from_json(each.input, CompactionInput).reason == "overflow"]
+    entries = [entry for entry in strand.of_task(task.id) if isinstance(entry.message, AssistantMessage)]
     attempt, message = 1, None
     for position, entry in enumerate(entries):
         message = entry.message
@@ -129,7 +128,7 @@ def silent_stop(strand: Strand, task: Task) -> bool:
     """Whether a run was stopped while the model had been asked and had said nothing yet."""
     if not isinstance(task.outcome, Aborted):
         return False
-    entries = [entry for entry in strand.entries if entry.data is not None and entry.data.get("taskId") == task.id]
+    entries = strand.of_task(task.id)
     newest = entries[-1].message if entries else None
     if not isinstance(newest, AssistantMessage):
         return True
@@ -141,8 +140,11 @@ def silent_stop(strand: Strand, task: Task) -> bool:
 
 def _asked(strand: Strand, before: int) -> Entry | None:
     """What a person said right before that entry."""
-    said = [entry for entry in strand.entries if entry.id < before and entry.message is not None and entry.kind != "pi.system"]
-    return said[-1] if said and said[-1].kind == USER else None
+    for position in range(bisect_left(strand.entries, before, key=lambda entry: entry.id) - 1, -1, -1):
+        entry = strand.entries[position]
+        if entry.message is not None and entry.kind != SYSTEM:
+            return entry if entry.kind == USER else None
+    return None
 
 
 def _whole(data: JsonObject | None, name: str) -> int:

@@ -77,11 +77,12 @@ def _entry_of(submission: Submission) -> int | None:
 def _submissions(strand: Strand) -> Iterator[Placement]:
     if strand.caller is not None:
         return
+    ends = _ends(strand)
     for submission in strand.submissions:
         if not _is_typed(submission) or _entry_of(submission) is None:
             continue
         text = _words(submission.content)
-        run = next((task for task in strand.tasks if task.kind == GENERATION and task.id < submission.id < _last_id(strand, task)), None)
+        run = next((task for task, end in ends if task.id < submission.id < end), None)
         if run is None:
             yield submission.id, Submit(text=text)
         else:
@@ -93,10 +94,14 @@ def _words(content: Sequence[Content]) -> str:
     return next((part.text for part in content if isinstance(part, Text)), "")
 
 
-def _last_id(strand: Strand, run: Task) -> int:
-    """The newest record of a run that is known by its id."""
-    tasks = {run.id} | {task.id for task in strand.tasks if task.owner == run.id}
-    return max((entry.id for entry in strand.entries if (entry.data or {}).get("taskId") in tasks), default=run.id)
+def _ends(strand: Strand) -> list[tuple[Task, int]]:
+    """Every run with the newest record of it that is known by its id."""
+    ends = {task.id: task.id for task in strand.tasks if task.kind == GENERATION}
+    for task in strand.tasks:
+        run_id = task.id if task.kind == GENERATION else task.owner
+        if run_id in ends:
+            ends[run_id] = max(ends[run_id], *(entry.id for entry in strand.of_task(task.id)), 0)
+    return [(task, ends[task.id]) for task in strand.tasks if task.id in ends]
 
 
 def _meanwhile(strand: Strand, run: Task, submission: Submission) -> When:
@@ -105,14 +110,14 @@ def _meanwhile(strand: Strand, run: Task, submission: Submission) -> When:
         result = _result(strand, task)
         if task.kind == TOOL and task.id < submission.id and result is not None and result.id > submission.id:
             return When(tool=str(task.input.get("name")), call=str(task.input.get("callId")))
-    answer = next((entry for entry in strand.entries if entry.id > submission.id and (entry.data or {}).get("taskId") == run.id), None)
+    answer = next((entry for entry in strand.of_task(run.id) if entry.id > submission.id), None)
     whole = said(answer.message) if answer is not None and isinstance(answer.message, AssistantMessage) else ""
     return When(answer_contains=whole[: TAIL_CHARS // 2].rpartition(" ")[0], turn=_turn(strand, run, submission.id))
 
 
 def _turn(strand: Strand, run: Task, at: int) -> int:
     """In which turn a run was at that record: every answer that calls tools ends one."""
-    answers = [entry.message for entry in strand.entries if entry.id < at and (entry.data or {}).get("taskId") == run.id]
+    answers = [entry.message for entry in strand.of_task(run.id) if entry.id < at]
     return 1 + sum(isinstance(message, AssistantMessage) and message.problem is None and bool(message.tool_calls) for message in answers)
 
 
@@ -204,14 +209,14 @@ def _stop_of(strand: Strand, run: Task) -> tuple[float, When] | None:
     """Where and when a run was stopped; None: it was not."""
     if not isinstance(run.outcome, Aborted):
         return None
-    newest = next((entry for entry in reversed(strand.entries) if (entry.data or {}).get("taskId") == run.id), None)
+    newest = next(reversed(strand.of_task(run.id)), None)
     message = newest.message if newest is not None else None
     if newest is not None and isinstance(message, AssistantMessage) and message.problem is not None and message.problem.reason == "aborted":
         return newest.id - 0.5, _after(message, strand)
     stopped = [each for each in strand.tasks if each.owner == run.id and each.kind == TOOL and isinstance(each.outcome, Aborted)]
     if stopped and not silent_stop(strand, run):
         return stopped[-1].id + 0.5, _during(strand, stopped[-1])
-    at = _last_id(strand, run) + 1
+    at = {task.id: end for task, end in _ends(strand)}[run.id] + 1
     return at - 0.5, When(answer_contains="", turn=_turn(strand, run, at), in_subagent=_within(strand))
 
 
@@ -237,4 +242,4 @@ def _printed(strand: Strand, task: Task) -> str:
 
 
 def _result(strand: Strand, task: Task) -> Entry | None:
-    return next((entry for entry in strand.entries if entry.kind == TOOL_RESULT and (entry.data or {}).get("taskId") == task.id), None)
+    return next((entry for entry in strand.of_task(task.id) if entry.kind == TOOL_RESULT), None)

@@ -6,7 +6,7 @@ began with.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -36,6 +36,7 @@ class Strand:
         name: What the recording calls it: "" for the first chat.
         caller: The task whose call it works for; None: it is the person's.
         approvals: For each of its entries of a person: (entry id, what needed no question then).
+        by_task: The entries of each task that made some.
         changes: The files that its calls changed.
         forgotten: How many such changes are not known any more.
     """
@@ -47,8 +48,13 @@ class Strand:
     tasks: tuple[Task, ...] = ()
     submissions: tuple[Submission, ...] = ()
     approvals: tuple[tuple[int, ApprovalMode], ...] = ()
+    by_task: Mapping[int, tuple[Entry, ...]] = field(default_factory=dict[int, tuple[Entry, ...]])
     changes: tuple[FileChange, ...] = ()
     forgotten: int = 0
+
+    def of_task(self, task_id: int) -> tuple[Entry, ...]:
+        """What a task brought into the transcript, oldest first."""
+        return self.by_task.get(task_id, ())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +146,7 @@ class _Reader:
             tasks=tasks,
             submissions=submissions,
             approvals=tuple([(entry.id, await self._approval(own, entry.id)) for entry in entries if entry.kind == USER and caller is None]),
+            by_task=_by_task(entries),
             changes=log.changes,
             forgotten=log.dropped,
         )
@@ -180,6 +187,14 @@ async def _every(page_at: Callable[[int | None], Awaitable[Page[T]]]) -> list[T]
         if page.next is None:
             return found
         cursor = page.next
+
+
+def _by_task(entries: Sequence[Entry]) -> dict[int, tuple[Entry, ...]]:
+    found: dict[int, list[Entry]] = {}
+    for entry in entries:
+        if isinstance(task_id := (entry.data or {}).get("taskId"), int):
+            found.setdefault(task_id, []).append(entry)
+    return {task_id: tuple(made) for task_id, made in found.items()}
 
 
 def text_of(message: Message | None) -> str:
