@@ -211,18 +211,6 @@ def read_text(path: Path, *, limit_bytes: int) -> str | None:
         raise ConfigError(f"The settings {str(path)!r} are not UTF-8 text. Nothing was started.", hint="Save the file as UTF-8.") from error
 
 
-def file_system(path: Path) -> str | None:
-    """The kind of the file system that `path`, which exists, is on: "ext4", "nfs", … ; None where the system does not tell."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    device = path.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    fields = [line.split(" ") for line in lines]
-    return next((field[field.index("-") + 1] for field in reversed(fields) if field[2] == wanted), None)
-
-
 def write_whole(path: Path, content: bytes) -> None:
     """Replace the file by `content`, private, all of it or nothing."""
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")

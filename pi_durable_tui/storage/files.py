@@ -12,12 +12,19 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
 from typing import Protocol
 
 from pi_durable_tui.errors import Refused
+
+MOUNTS = Path("/proc/self/mountinfo")
+REMOTE = frozenset(
+    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "9p", "virtiofs", "vboxsf", "prl_fs", "fuse", "ceph", "glusterfs", "afs", "beegfs", "lustre"}
+)
+"""Kinds of file system that other machines may have a hand in; what is mounted by a program (`fuse.sshfs`) counts among them."""
 
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
@@ -103,6 +110,10 @@ class FileOps(Protocol):
         """Bytes that this user may still write to the disk of `folder`."""
         ...
 
+    def file_system(self, folder: Path) -> str | None:
+        """The kind of the file system of `folder`: "ext4", "nfs", … ; None where the system does not tell, as on macOS."""
+        ...
+
 
 class RealFiles:
     """The machine's files."""
@@ -184,6 +195,35 @@ class RealFiles:
     def free_bytes(self, folder: Path) -> int:
         disk = os.statvfs(folder)
         return disk.f_bavail * disk.f_frsize
+
+    def file_system(self, folder: Path) -> str | None:
+        try:
+            return kind_of_mount(MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"), os.path.realpath(folder))
+        except OSError:
+            return None
+
+
+def kind_of_mount(mounts: str, path: str) -> str | None:
+    """The kind of the file system that a real path is on; None when nothing is mounted above it. PURE.
+
+    Args:
+        mounts: As in /proc/self/mountinfo: the point is the fifth field, in which odd bytes are octal; the kind follows a lone dash.
+    """
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if "-" not in fields[6:]:
+            continue
+        point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
+        covers = point in {"/", path} or path.startswith(f"{point}/")
+        if covers and (found is None or len(point) >= found[0]):  # the later one lies over the earlier one
+            found = (len(point), fields[fields.index("-", 6) + 1])
+    return found[1] if found is not None else None
+
+
+def is_remote(kind: str | None) -> bool:
+    """True for a file system that another machine, or a program, has a hand in: its locks and its shared memory are not those of a disk. PURE."""
+    return kind is not None and (kind in REMOTE or kind.startswith("fuse."))
 
 
 def _new_file(path: Path) -> int:

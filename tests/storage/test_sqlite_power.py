@@ -60,12 +60,12 @@ async def opened(folder: Path, disk: RecordingDisk, **options: Any) -> SqliteSto
     return storage
 
 
-async def lived(folder: Path, disk: RecordingDisk, history: History, **options: Any) -> list[Dump]:
+async def lived(folder: Path, disk: RecordingDisk, history: History, *, commits: int = COMMITS, **options: Any) -> list[Dump]:
     """What the store held after each commit of a history; each acknowledged commit is noted on the disk, with whether a power cut may take it."""
     is_full = options["synchronous"] == "full"
     storage = await opened(folder, disk, **options)
     states = [await storage.export()]
-    while len(states) < COMMITS:
+    while len(states) < commits:
         asked = history.draw()
         try:
             seq = await storage.commit(asked)

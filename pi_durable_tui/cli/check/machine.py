@@ -14,16 +14,14 @@ from pathlib import Path
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.check.findings import Finding
 from pi_durable_tui.cli.configuration.keyring import Loaded
-from pi_durable_tui.cli.paths import file_system
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.models.catalog import PROVIDERS, configured, first_set
-from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.files import FileOps, is_remote
 from pi_durable_tui.storage.sqlite.version import SAFE_FROM, is_safe, library_version
 from pi_durable_tui.tools.process import find_program
 
 LIBRARIES = ("textual", "litellm", "apsw", "msgspec", "typer")
-NETWORK_KINDS = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs", "beegfs", "lustre"})
 MEMORY_KINDS = frozenset({"tmpfs", "ramfs"})
 SYNCS = 15
 SYNC_BYTES = 4_096
@@ -55,16 +53,16 @@ def sqlite(version: str) -> Finding:
 def disk(folder: Path, files: FileOps) -> list[Finding]:
     """What kind of disk the sessions are on, and how full it is. `folder` need not exist."""
     there = next(path for path in (folder, *folder.parents) if path.exists())
-    return [file_system_finding(file_system(there)), free_space(files.free_bytes(there))]
+    return [file_system_finding(files.file_system(there)), free_space(files.free_bytes(there))]
 
 
 def file_system_finding(kind: str | None) -> Finding:
     """PURE. `kind` None: the system does not tell."""
     if kind is None:
         return Finding(name="file system", state="note", text="this system does not tell its kind")
-    if kind in NETWORK_KINDS:
-        text = f"{kind}, a network file system: locks and the log of SQLite cannot be relied on"
-        return Finding(name="file system", state="bad", text=text, next_step="Set PIDURABLE_DATA_DIR to a folder on a local disk.")
+    if is_remote(kind):
+        text = f"{kind}, a network file system: sessions are kept with a journal instead of a log, and one writer is up to the locks of its server"
+        return Finding(name="file system", state="note", text=text, next_step="Set PIDURABLE_DATA_DIR to a folder on a local disk.")
     if kind in MEMORY_KINDS:
         text = f"{kind}, in memory: sessions survive kill -9, and are gone after a restart of the machine"
         return Finding(name="file system", state="note", text=text, next_step="Set PIDURABLE_DATA_DIR to a folder on a disk.")

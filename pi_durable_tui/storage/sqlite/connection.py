@@ -4,6 +4,9 @@ A file is inspected through a connection that cannot write, and only then opened
 with its bytes as they were (rules ST-13, ST-15). A reading connection maps the shared memory of the WAL read-only, or, when there is
 no WAL, takes the file as unchanging: both leave no file behind (rule ST-11).
 
+On a network file system there is no shared memory between machines, and so no WAL: a file there is kept with a rollback journal, at the
+level EXTRA, which flushes the folder too when the journal goes; readers take the locks of the file.
+
 REMINDER: nothing else in this process may open and close the store's file: that would drop SQLite's locks.
 """
 
@@ -19,18 +22,19 @@ import apsw
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure, SchemaTooNew, StoreCorrupt
-from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.files import FileOps, is_remote
 from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata
 from pi_durable_tui.storage.sqlite import schema
 from pi_durable_tui.storage.sqlite.row import Column, row_hash, verified
 from pi_durable_tui.storage.sqlite.sql import Sql
 from pi_durable_tui.storage.versions.steps import STEPS, Steps, can_upgrade
 
-Synchronous: TypeAlias = Literal["full", "normal"]
-ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering"]
+Synchronous: TypeAlias = Literal["extra", "full", "normal"]
+ReadMode: TypeAlias = Literal["unchanging", "shared", "recovering", "locked"]
 
 WAL_HEADER_BYTES = 32
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
+_VERSIONS_AT, _JOURNAL_VERSIONS = 18, b"\x01\x01"  # the versions of the format that are needed to write and to read; 2 is the WAL's
 WAL_MAGICS = frozenset({bytes.fromhex("377f0682"), bytes.fromhex("377f0683")})
 
 SELECT_METADATA = "SELECT next_id, next_seq, schema_version, last_at_ms, hash FROM durable_metadata WHERE singleton = 1"
@@ -78,24 +82,25 @@ def read_metadata(sql: Sql, path: Path, *, version: int = SCHEMA_VERSION) -> Met
     return msgspec.convert(dict(zip(("next_id", "next_seq", "schema_version", "last_at_ms"), counters, strict=True)), Metadata)
 
 
-def read_mode(path: Path, files: FileOps) -> ReadMode:
+def read_mode(path: Path, files: FileOps, *, vfs: str | None = None) -> ReadMode:
     """How a file can be read just now without leaving anything behind.
 
     Returns:
         unchanging: the WAL is missing or holds nothing that counts, so all is in the file. shared: through the WAL and its index, whether its
         writer lives or died. recovering: the index is missing, as after copying a file away from it; reading would have to make one.
+        locked: the file is kept with a journal, and its locks say when it can be read.
     """
     # A WAL of a header alone is what a kill between its first two writes leaves, and a power cut may have torn that header; SQLite's
     # read-only index cannot cope with either: it tries for ten seconds and gives up.
     log = _beside(path, "-wal")
     if (files.size_bytes(log) or 0) <= WAL_HEADER_BYTES or files.start(log, 4) not in WAL_MAGICS:
-        return "unchanging"
+        return "locked" if has_journal(path, vfs) else "unchanging"
     return "recovering" if files.size_bytes(_beside(path, "-shm")) is None else "shared"
 
 
 def open_for_reading(path: Path, mode: ReadMode, *, vfs: str | None = None) -> Sql:
     """A connection that cannot write. In the mode `recovering` it makes the missing index file."""
-    option = {"unchanging": "&immutable=1", "shared": "&readonly_shm=1", "recovering": ""}[mode]
+    option = {"unchanging": "&immutable=1", "shared": "&readonly_shm=1", "recovering": "", "locked": ""}[mode]
     sql = Sql(f"file:{quote(str(path))}?mode=ro{option}", flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI, vfs=vfs)
     # The last one to close would move the log into the file: that is for the next writer to do.
     sql.leave_log_on_close()
@@ -110,8 +115,10 @@ def inspect(path: Path, files: FileOps, *, vfs: str | None = None, steps: Steps 
     """
     if not files.size_bytes(path) or was_being_made(path, files):
         return False
+    if is_cut_off(path, files):
+        return True  # in the middle of a commit: whoever writes takes that back first, and looks then
     with reading(path):
-        sql = open_for_reading(path, read_mode(path, files), vfs=vfs)
+        sql = open_for_reading(path, read_mode(path, files, vfs=vfs), vfs=vfs)
         try:
             return check_schema(sql, path, steps)
         finally:
@@ -122,6 +129,30 @@ def was_being_made(path: Path, files: FileOps) -> bool:
     """True when a power cut may have left half of the first page: the journal of an empty file lies beside it, and whoever writes goes back to that."""
     head = files.start(_beside(path, "-journal"), len(JOURNAL_MAGIC) + 12)
     return head.startswith(JOURNAL_MAGIC) and head[16:20] == bytes(4)  # how many pages there were before
+
+
+def is_cut_off(path: Path, files: FileOps) -> bool:
+    """True when a journal lies beside the file by which SQLite will take back a commit that did not come to its end."""
+    return files.start(_beside(path, "-journal"), 1) not in {b"", b"\0"}
+
+
+def has_journal(path: Path, vfs: str | None) -> bool:
+    """True for a file that is kept with a rollback journal. Read through SQLite, which knows which locks this process has on it."""
+    try:
+        file = apsw.VFSFile(vfs or "", str(path), [apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_MAIN_DB, 0])
+    except apsw.Error:
+        return False
+    try:
+        return file.xRead(len(_JOURNAL_VERSIONS), _VERSIONS_AT) == _JOURNAL_VERSIONS
+    except apsw.Error:
+        return False
+    finally:
+        file.xClose()
+
+
+def is_kept_with_journal(sql: Sql) -> bool:
+    """True when this connection writes with a rollback journal."""
+    return sql.pragma("journal_mode") == "delete"
 
 
 def check_schema(sql: Sql, path: Path, steps: Steps = STEPS) -> bool:
@@ -158,23 +189,24 @@ def open_for_writing(path: Path, files: FileOps, *, is_new: bool, vfs: str | Non
         sql = Sql(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
         try:
             sql.pragma("foreign_keys", "ON")
+            has_log = not is_remote(files.file_system(path.parent))
             if is_new:
-                _create(sql, path)
+                _create(sql, path, has_log=has_log)
                 files.sync_folder(path.parent)
             else:
-                _use_log(sql, path)
-            sql.pragma("synchronous", "FULL")
+                _use(sql, path, has_log=has_log)
+            sql.pragma("synchronous", "FULL" if has_log else "EXTRA")
         except BaseException:
             sql.close()
             raise
     return sql
 
 
-def _create(sql: Sql, path: Path) -> None:
+def _create(sql: Sql, path: Path, *, has_log: bool) -> None:
     # The order matters: without EXTRA while the file becomes a WAL file, a power cut can lose commits that were acknowledged later.
     sql.pragma("synchronous", "EXTRA")
-    _use_log(sql, path)
-    sql.pragma("synchronous", "FULL")
+    _use(sql, path, has_log=has_log)
+    sql.pragma("synchronous", "FULL" if has_log else "EXTRA")
     sql.run("BEGIN IMMEDIATE")
     sql.run(schema.CREATE)
     sql.pragma("application_id", str(schema.APPLICATION_ID))
@@ -183,9 +215,11 @@ def _create(sql: Sql, path: Path) -> None:
     sql.run("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def _use_log(sql: Sql, path: Path) -> None:
-    if sql.pragma("journal_mode", "WAL") != "wal":
-        raise EnvironmentFailure(f"The disk of {path} cannot hold a write-ahead log. The session was not opened.")
+def _use(sql: Sql, path: Path, *, has_log: bool) -> None:
+    wanted = "wal" if has_log else "delete"
+    if sql.pragma("journal_mode", wanted) != wanted:
+        what = "a write-ahead log" if has_log else "a rollback journal"
+        raise EnvironmentFailure(f"The disk of {path} cannot hold {what}. The session was not opened.")
 
 
 def _beside(path: Path, suffix: str) -> Path:

@@ -14,7 +14,16 @@ from pi_durable_tui.storage.files import FileOps, RealFiles, check_own
 from pi_durable_tui.storage.lock import acquire
 from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
 from pi_durable_tui.storage.space import Reserve, SpaceRule
-from pi_durable_tui.storage.sqlite.connection import Synchronous, inspect, open_for_writing, reading
+from pi_durable_tui.storage.sqlite.connection import (
+    Synchronous,
+    check_schema,
+    has_journal,
+    inspect,
+    is_cut_off,
+    is_kept_with_journal,
+    open_for_writing,
+    reading,
+)
 from pi_durable_tui.storage.sqlite.source import Follower, Own
 from pi_durable_tui.storage.sqlite.store import SqliteStorage
 from pi_durable_tui.storage.sqlite.upgrade import upgrade
@@ -94,10 +103,16 @@ def _open_owner(
             if files.size_bytes(path) is None:
                 files.create(path)
             is_whole = inspect(path, files, vfs=vfs, steps=steps)
+            was_cut_off, had_journal = is_cut_off(path, files), has_journal(path, vfs)
             own = Own(open_for_writing(path, files, is_new=not is_whole, vfs=vfs), path)
         try:
             with reading(path):
-                notice = upgrade(own.sql, path, files, steps)
+                if was_cut_off:
+                    check_schema(own.sql, path, steps)
+                notices = [upgrade(own.sql, path, files, steps)]
+                if is_kept_with_journal(own.sql):
+                    synchronous = "extra"
+                    notices += [] if had_journal and is_whole else [journal_words(path, files.file_system(path.parent))]
                 writer = Writer(own.sql, path, own.reads, reserve=Reserve(path, files, rule), rule=rule, synchronous=synchronous)
         except BaseException:
             own.close()
@@ -105,7 +120,15 @@ def _open_owner(
     except BaseException:
         lock.release()
         raise
-    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release, notices=(notice,) if notice else ())
+    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release, notices=tuple(filter(None, notices)))
+
+
+def journal_words(path: Path, kind: str | None) -> str:
+    """What people are told once of a store on a network file system. PURE."""
+    return (
+        f"{path} is on {kind}, a network file system: it is kept with a rollback journal instead of a write-ahead log, which is slower, and "
+        "that no two machines write at once is up to the locks of its server. PIDURABLE_DATA_DIR names another folder."
+    )
 
 
 @contextlib.contextmanager

@@ -104,8 +104,8 @@ class Follower:
                     sql.run("ROLLBACK")
 
     def _open(self) -> Sql:
-        self._mark = _mark(self._path, self._files)
-        mode = read_mode(self._path, self._files)
+        self._mark = _mark(self._path, self._files, self._vfs)
+        mode = read_mode(self._path, self._files, vfs=self._vfs)
         if mode == "recovering":
             raise EnvironmentFailure(
                 f"The session {self._path} was not closed, and its -shm file is missing. Reading it would have to write one. Nothing was changed.",
@@ -131,11 +131,11 @@ class Follower:
 
     def _has_changed(self) -> bool:
         """True when a file that was taken as unchanging may have been written; one read through the log may change at will."""
-        return self._mark is not None and self._mark != _mark(self._path, self._files)
+        return self._mark is not None and self._mark != _mark(self._path, self._files, self._vfs)
 
 
-def _mark(path: Path, files: FileOps) -> _Mark | None:
-    """Another value whenever somebody may have written; None while the file is to be read through the log."""
-    if read_mode(path, files) != "unchanging":
+def _mark(path: Path, files: FileOps, vfs: str | None) -> _Mark | None:
+    """Another value whenever somebody may have written; None while SQLite itself notices that."""
+    if read_mode(path, files, vfs=vfs) != "unchanging":
         return None
     return files.changed_at_ns(path), files.size_bytes(path)

@@ -51,7 +51,8 @@ class Writer:
         if self._failed is not None:
             raise SessionFailed(self._failed)
         free_bytes = self._make_room(batch)
-        self._use_level("normal" if batch.priority == "partial" else self._record_level)
+        # With a journal (extra) normal would put the whole file at risk, not a partial's commit.
+        self._use_level("normal" if batch.priority == "partial" and self._record_level != "extra" else self._record_level)
         try:
             self._sql.run("BEGIN IMMEDIATE")
         except apsw.BusyError as error:
@@ -62,6 +63,9 @@ class Writer:
         except StorageRejected:
             self._roll_back()
             raise
+        except apsw.BusyError as error:  # somebody reads a file that is kept with a journal, and does not end
+            self._roll_back()
+            raise StorageRejected("Another program is reading the session file.", reason="busy") from error
         except BaseException as error:
             self._fail(error)
             with contextlib.suppress(apsw.Error):
