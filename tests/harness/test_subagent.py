@@ -147,6 +147,38 @@ async def test_subagent_whose_model_fails_gives_an_error_result_and_the_run_goes
     assert isinstance((await chat.settled(placed.id)).state, Done)
 
 
+@pytest.mark.rule("TO-7", "FB-27", "CASE-A7")
+@pytest.mark.parametrize("backend", ["memory", "sqlite"])
+async def test_four_subagents_that_a_kill_cut_off_all_go_on_where_they_were(tmp_path: Path, backend: Backend) -> None:
+    rig = rig_with(tmp_path, backend)
+    names = ("one", "two", "three", "four")
+    for name in names:
+        rig.model.when(f"the work of {name}", call(("look", {})), (TextDelta(f"half of {name}"), Hold()))
+    work = [("subagent", {"name": name, "prompt": f"the work of {name}", "background": name in ("three", "four")}) for name in names]
+    chat = await rig.start(call(*work))
+    placed = await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 9)
+    await rig.settle()
+    await rig.kill()
+
+    for name in names:
+        rig.model.when(f"the work of {name}", say(f"done: {name}"))
+    rig.model.when("go", *[say("noted")] * 3)
+    harness = await rig.open()
+    await harness.resume()
+    again = await harness.conversation(chat.id)
+    await rig.run_out(again)
+
+    assert {result.text for result in await results(rig, chat.id)} >= {"done: one", "done: two"}
+    heard = "".join(text for role, text in texts(rig.model.requests[-1]) if role == "user")
+    assert [heard.count(f"[The background subagent {name} has finished.]\n\ndone: {name}") for name in ("three", "four")] == [1, 1]
+    assert isinstance((await again.settled(placed.id)).state, Done)
+    for task in await rig.tasks("pi.subagent"):
+        (child,) = (await harness.session.storage.conversations(owner=task.id)).items
+        assert [result.tool_name for result in await results(rig, child.id)] == ["look"]  # what was done before the kill is not done again
+    await rig.close()
+
+
 @pytest.mark.rule("FB-27", "TK-16", "SU-2")
 @pytest.mark.parametrize("killed", [False, True])
 async def test_background_subagent_reports_exactly_once(tmp_path: Path, killed: bool) -> None:
