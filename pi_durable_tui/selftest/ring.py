@@ -10,7 +10,7 @@ import asyncio
 import shutil
 import signal
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,7 +24,9 @@ from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
 from pi_durable_tui.selftest import forks, script
 from pi_durable_tui.selftest.oracle import faults
 from pi_durable_tui.selftest.script import Stage
-from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
+from pi_durable_tui.storage.conversion import open_store
+from pi_durable_tui.storage.dump import Convertible
+from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 
 Moment: TypeAlias = Literal["time", "commit", "effect"]
 MOMENTS: tuple[Moment, ...] = ("time", "commit", "effect")
@@ -44,6 +46,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     Attributes:
         kills: By the moment they were aimed at.
         runs: Runs that were ended and judged.
+        stores: The same by the kind of their store.
         commits: Acknowledged commits that were looked for in the store, and found.
         effects: Commands that were started.
         traces: What kills have left in transcripts.
@@ -53,6 +56,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     kills: dict[str, int] = {}
     runs: int = 0
+    stores: dict[str, int] = {}
     commits: int = 0
     effects: int = 0
     traces: dict[str, int] = {}
@@ -65,6 +69,7 @@ def total(told: list[Told]) -> Told:
     return Told(
         kills=dict(sum((Counter(one.kills) for one in told), Counter[str]())),
         runs=sum(one.runs for one in told),
+        stores=dict(sum((Counter(one.stores) for one in told), Counter[str]())),
         commits=sum(one.commits for one in told),
         effects=sum(one.effects for one in told),
         traces=dict(sum((Counter(one.traces) for one in told), Counter[str]())),
@@ -78,16 +83,20 @@ def read_told(path: Path) -> list[Told]:
     return [msgspec.json.decode(line, type=Told) for line in lines(path)]
 
 
-def run_shard(root: Path, *, seed: int, kills: int, clock: Clock, tell: Path) -> int:
-    """Kill `kills` times in folders below `root`, and tell it in the file `tell`. Returns 0; faults are told, not raised."""
+def run_shard(root: Path, *, seed: int, kills: int, clock: Clock, tell: Path, kinds: Sequence[StoreKind] = STORE_KINDS) -> int:
+    """Kill `kills` times in folders below `root`, and tell it in the file `tell`. Returns 0; faults are told, not raised.
+
+    Args:
+        kinds: The kinds of store, one run after the other.
+    """
     chance = SeededEntropy(seed)
     done, found = 0, 0
     number = 0
     while done < kills and found < ENOUGH_FAULTS:
+        stage = Stage(root / f"run-{number}", kinds[number % len(kinds)])
         number += 1
-        stage = Stage(root / f"run-{number}")
         stage.work.mkdir(parents=True, mode=0o700)
-        run = Run(stage, f"seed {seed}, run {number}", chance, clock, lambda told: append_line(tell, msgspec.json.encode(told).decode()))
+        run = Run(stage, f"seed {seed}, run {number}, {stage.kind}", chance, clock, lambda told: append_line(tell, msgspec.json.encode(told).decode()))
         done += run.kill_up_to(min(kills - done, 1 + int(chance.fraction() * MOST_KILLS_OF_A_RUN)))
         found += run.finish()
     return 0
@@ -135,7 +144,7 @@ class Run:
         code = child.kill()
         wrong = self.wrong_at_the_end() if code == 0 else [f"the run did not come to its end: {code}", *lines(self._stage.errors)[-1:]]
         started = sum(line.endswith("start") for line in lines(self._stage.effects))
-        self._report(Told(runs=1, effects=started, traces=self._traces), wrong)
+        self._report(Told(runs=1, stores={self._stage.kind: 1}, effects=started, traces=self._traces), wrong)
         if not wrong:
             shutil.rmtree(self._stage.root, ignore_errors=True)
         return len(wrong)
@@ -179,11 +188,11 @@ class Run:
         """The highest commit that anybody was told of."""
         return max((int(line) for line in lines(self._stage.acknowledged)), default=0)
 
-    def _look(self, look: Callable[[SqliteStorage], Awaitable[list[str]]]) -> list[str] | None:
+    def _look(self, look: Callable[[Convertible], Awaitable[list[str]]]) -> list[str] | None:
         """What `look` finds wrong in the store as it lies there, or that it cannot be read; None while none was ever written."""
 
         async def work() -> list[str]:
-            storage = await open_sqlite(self._stage.store, clock=self._clock, read_only=True, inline=True)
+            storage = await open_store(self._stage.kind, self._stage.store, clock=self._clock, read_only=True)
             try:
                 return await look(storage)
             finally:
@@ -196,12 +205,12 @@ class Run:
         except PidurableError as error:
             return [error.message]
 
-    async def _after_kill(self, storage: SqliteStorage, newest: int) -> list[str]:
+    async def _after_kill(self, storage: Convertible, newest: int) -> list[str]:
         await storage.verify()
         stored = (await storage.metadata()).next_seq - 1
         return [f"commit {newest} was acknowledged, {stored} are stored"] if newest > stored else []
 
-    async def _at_the_end(self, storage: SqliteStorage) -> list[str]:
+    async def _at_the_end(self, storage: Convertible) -> list[str]:
         await storage.verify()
         effects = [(call, what) for call, what in (line.split() for line in lines(self._stage.effects))]
         found = await faults(storage, effects=[*effects, (script.FILE_CALL, "end")], unsafe=script.COMMANDS)
@@ -216,7 +225,7 @@ class Run:
         return found
 
 
-async def _traces(storage: SqliteStorage) -> dict[str, int]:
+async def _traces(storage: Convertible) -> dict[str, int]:
     messages = [stored.entry.message for chat in (await storage.conversations()).items for stored in (await storage.entries(chat.id, limit=1_000)).items]
     cut = sum(isinstance(message, AssistantMessage) and message.stop_reason == "aborted" for message in messages)
     doubted = sum(isinstance(message, ToolResultMessage) and message.is_error for message in messages)

@@ -21,7 +21,8 @@ from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelR
 from pi_durable_tui.harness.settings import Retry, Settings
 from pi_durable_tui.playback.folder import append_line
 from pi_durable_tui.records.messages import ToolResultMessage, Usage
-from pi_durable_tui.storage.sqlite import open_sqlite
+from pi_durable_tui.storage.conversion import open_store
+from pi_durable_tui.storage.kind import StoreKind
 from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 
@@ -37,9 +38,10 @@ _WORDS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """The folder of one run."""
+    """The folder of one run. `kind`: of its store."""
 
     root: Path
+    kind: StoreKind = "sqlite"
 
     @property
     def work(self) -> Path:
@@ -49,7 +51,7 @@ class Stage:
     @property
     def store(self) -> Path:
         """The session."""
-        return self.root / "session.sqlite"
+        return self.root / f"session.{self.kind}"
 
     @property
     def acknowledged(self) -> Path:
@@ -113,7 +115,7 @@ def live(stage: Stage) -> int:
 async def _live(stage: Stage) -> None:
     clock = SystemClock()
     harness = await Harness.open(
-        await open_sqlite(stage.store, clock=clock),
+        await open_store(stage.kind, stage.store, clock=clock),
         models=Worker(clock),
         clock=clock,
         entropy=SystemEntropy(),

@@ -35,6 +35,17 @@ def test_it_kills_as_often_as_it_is_told_finds_nothing_and_leaves_nothing_behind
     assert not desk.data.exists()
 
 
+@pytest.mark.slow
+@pytest.mark.rule("PR-1", "PR-6", "PR-10")
+def test_a_folder_of_lines_is_killed_and_judged_alike(tmp_path: Path) -> None:
+    ended = new_desk(tmp_path).run("selftest", "--kill", "3", "--seed", "7", "--store", "jsonl")
+    assert (ended.code, ended.stderr) == (0, "")
+    runs = ended.stdout.splitlines()[3]
+    assert runs.startswith("  runs: ")
+    assert runs.endswith(" over a folder of JSON lines")
+    assert "found: 0 violations\nagain: pidurable selftest --kill 3 --seed 7 --store jsonl\n" in ended.stdout
+
+
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     """A run that came to its end without a kill."""

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import Cwd, Debug, Json
+from pi_durable_tui.cli.commands.options import Cwd, Debug, Json, Store
 from pi_durable_tui.cli.commands.page import Page
 from pi_durable_tui.cli.wish import COMPLETING
 
@@ -20,6 +20,7 @@ app = typer.Typer(rich_markup_mode=None)
 def selftest(
     kill: Annotated[int, typer.Option("--kill", min=1, max=1_000_000, metavar="N", help="How many times.")] = 50,
     seed: Annotated[int | None, typer.Option("--seed", min=0, metavar="SEED", help="Draw the same moments as an earlier run.")] = None,
+    store: Annotated[Store | None, typer.Option("--store", metavar="KIND", show_default=False, help="Only sqlite or only jsonl; without: both.")] = None,
     debug: Debug = False,
 ) -> int:
     """Kill a scripted run at random moments, go on with it, and judge it.
@@ -29,7 +30,7 @@ def selftest(
     from pi_durable_tui.cli.check.selftest import run_selftest
 
     del debug
-    return run_selftest(kill, seed=seed)
+    return run_selftest(kill, seed=seed, store=store.value if store is not None else None)
 
 
 @app.command(cls=Page, short_help="what is wrong, what to do", epilog="Example:  pidurable doctor --prove")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -14,3 +15,10 @@ Json = Annotated[bool, typer.Option("--json", help="As JSON.")]
 ChatId = Annotated[str | None, typer.Argument(metavar="[ID]", help="A chat as `pidurable sessions` names it; without: the one --continue takes.")]
 SomeChat = Annotated[str, typer.Argument(metavar="ID", help="A chat as `pidurable sessions` names it.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+class Store(StrEnum):
+    """The kinds of store."""
+
+    SQLITE = "sqlite"
+    JSONL = "jsonl"

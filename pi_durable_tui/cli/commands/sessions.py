@@ -9,17 +9,10 @@ from typing import Annotated
 
 import typer
 
-from pi_durable_tui.cli.commands.options import HELP_NAMES, ChatId, Cwd, Debug, Json, SomeChat, Yes
+from pi_durable_tui.cli.commands.options import HELP_NAMES, ChatId, Cwd, Debug, Json, SomeChat, Store, Yes
 from pi_durable_tui.cli.commands.page import Page
 
 app = typer.Typer(invoke_without_command=True, rich_markup_mode=None, context_settings=HELP_NAMES)
-
-
-class Store(StrEnum):
-    """The kinds of store."""
-
-    SQLITE = "sqlite"
-    JSONL = "jsonl"
 
 
 class Files(StrEnum):
