@@ -12,6 +12,7 @@ from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelFailed, Mode
 from pi_durable_tui.models.playback import PlaybackModel, Request, TextLine, fitting, parse
 from pi_durable_tui.playback.pace import PacedClock
 from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, Usage, UserMessage
+from tests.support.scripted_model import Noted
 
 RECORDED = """
 {"type": "request", "number": 1, "last": "user", "contains": ["hello"]}
@@ -30,19 +31,6 @@ RECORDED = """
 ASK = UserMessage(content=(Text(text="say hello"),))
 CALLS = AssistantMessage(content=(ToolCall(id="a", name="bash", arguments={}), ToolCall(id="b", name="bash", arguments={})), model="m", stop_reason="toolUse")
 RESULTS = tuple(ToolResultMessage(tool_call_id=call, tool_name="bash", content=(Text(text=text),)) for call, text in (("a", "one"), ("b", "two")))
-
-
-class Noted:
-    """Requests that were started, as the file keeps them (tests/playback/test_folder.py)."""
-
-    def __init__(self, started: int = 0) -> None:
-        self.lines: list[tuple[str, str | None]] = [("s", "")] * started
-
-    def started(self) -> list[tuple[str, str | None]]:
-        return self.lines
-
-    def note(self, session_id: str, conversation: str | None) -> None:
-        self.lines.append((session_id, conversation))
 
 
 def _model(*, started: int = 0, clock: ManualClock | None = None) -> PlaybackModel:

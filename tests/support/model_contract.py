@@ -29,7 +29,7 @@ from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.models.playback import PlaybackModel, parse
 from pi_durable_tui.records.messages import AssistantMessage, Usage
 from tests.support.model_server import ModelServer, Step
-from tests.support.scripted_model import Hold, ScriptedModel
+from tests.support.scripted_model import Hold, Noted, ScriptedModel
 from tests.support.wire_forms import FormName
 
 KEYS = {"OPENAI_API_KEY": "sk-test-0123456789abcdef", "ANTHROPIC_API_KEY": "sk-ant-0123456789abcdef"}
@@ -104,8 +104,7 @@ async def reached(kind: Kind, *script: Sequence[Step]) -> AsyncIterator[Reached]
         return
     lines = [line for number, steps in enumerate(script, 1) for line in ({"type": "request", "number": number}, *_recorded(steps))]
     requests = parse("\n".join(map(json.dumps, lines)), "model.jsonl")
-    numbers = iter(range(1, 1_000))
-    yield Reached(PlaybackModel(name="story", requests=requests, started=lambda _session: next(numbers), clock=clock), kind.model, clock)
+    yield Reached(PlaybackModel(name="story", requests=requests, progress=Noted(), clock=clock), kind.model, clock)
 
 
 def gateway_to(server: ModelServer, clock: Any, **more: Any) -> LiteLlmGateway:

@@ -126,3 +126,16 @@ def texts(request: ModelRequest) -> list[tuple[str, Json]]:
         (str(type(message).__struct_config__.tag), "".join(getattr(part, "text", f"<{type(part).__name__}>") for part in message.content))
         for message in request.messages
     ]
+
+
+class Noted:
+    """The requests of a recorded model that were started, as the file keeps them (tests/playback/test_folder.py)."""
+
+    def __init__(self, started: int = 0) -> None:
+        self.lines: list[tuple[str, str | None]] = [("s", "")] * started
+
+    def started(self) -> list[tuple[str, str | None]]:
+        return self.lines
+
+    def note(self, session_id: str, conversation: str | None) -> None:
+        self.lines.append((session_id, conversation))
