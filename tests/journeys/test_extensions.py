@@ -58,40 +58,29 @@ def begun(folder: Path, beginning: str) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.rule("AG-4", "TO-2", "SA-11", "PR-7")
-def test_a_kill_in_servers_tools_ends_the_servers_and_only_what_may_be_repeated_is_repeated(begin: Begin):
-    journey = begin(calls(("one__wait", {"word": "w"}), ("two__look_and_wait", {"word": "w"})), says("done"))
-    folder = serve(journey, "one", "two")
-    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", "go"]
-    program = subprocess.Popen(command, cwd=journey.work, env=journey.environ, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+@pytest.mark.rule("AG-4", "TO-2", "SA-11", "SA-17", "PR-7")
+def test_a_kill_in_servers_tools_ends_the_servers_repeats_only_what_may_be_and_leaves_their_key_nowhere(begin: Begin):
+    both = calls(("one__wait", {"word": "w"}), ("two__look_and_wait", {"word": "w"}))
+    journey = begin(both, calls(("one__environment", {}), first=3), says("done"))
+    folder = serve(journey, "one", "two", env={"TOKEN": "$SERVER_KEY"})
+    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all"]
+    about = {"cwd": journey.work, "env": journey.environ | {"SERVER_KEY": KEY}, "stdin": subprocess.DEVNULL}
+    program = subprocess.Popen([*command, "go"], **about, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     wait_until(lambda: len(begun(folder, "wait") + begun(folder, "look")) == 2, what="both calls", within_s=40)
     program.send_signal(signal.SIGKILL)
     program.communicate()
     wait_until(lambda: processes(str(folder)) == [], what="the end of the servers", within_s=30)
     (folder / "go").touch()
-    assert journey.run("-c", "-p").stdout == "done\n"
+    assert subprocess.run([*command, "-c"], **about, capture_output=True, text=True, timeout=40, check=False).stdout == "done\n"
     assert (begun(folder, "wait"), begun(folder, "look")) == (["wait w"], ["look w", "look w"])
-    one, two = (message["content"] for message in journey.requests[-1]["messages"] if message["role"] == "tool")
-    assert "Tool one__wait was interrupted and may have partially run" in str(one)
+    one, two, seen = (str(message["content"]) for message in journey.requests[-1]["messages"] if message["role"] == "tool")
+    assert "Tool one__wait was interrupted and may have partially run" in one
     assert two == "looked at w"
+    assert "TOKEN=[hidden API key]" in seen
     assert (journey.refused, processes(str(folder))) == ([], [])
-
-
-@pytest.mark.slow
-@pytest.mark.rule("AG-4", "SA-17")
-def test_a_servers_key_is_given_to_it_and_stands_in_no_file_and_no_request(begin: Begin):
-    journey = begin(calls(("plain__environment", {})), says("done"))
-    serve(journey, "plain", env={"TOKEN": "$SERVER_KEY"})
-    command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all", "go"]
-    environ = journey.environ | {"SERVER_KEY": KEY}
-    ended = subprocess.run(command, cwd=journey.work, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False)
-    assert ended.stdout == "done\n"
-    assert "TOKEN=[hidden API key]" in str(journey.requests[1]["messages"])
-    assert KEY not in str(journey.requests)
-    holding = [path for path in journey.work.parent.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()]
-    assert holding == []
-    [log] = journey.work.parent.rglob("plain.log")
-    assert (log.read_text(), oct(log.stat().st_mode & 0o777)) == ("a greeting that is no message\n", "0o600")
+    assert [path for path in journey.work.parent.rglob("*") if path.is_file() and KEY.encode() in path.read_bytes()] == []
+    [log] = journey.work.parent.rglob("one.log")
+    assert (set(log.read_text().splitlines()), oct(log.stat().st_mode & 0o777)) == ({"a greeting that is no message"}, "0o600")
 
 
 @pytest.mark.slow
@@ -103,7 +92,7 @@ def test_a_projects_server_is_listed_before_it_is_trusted_and_not_started_withou
     servers = {"theirs": {"command": sys.executable, "args": ["-S", SERVER, str(folder)]}, "sneaky": {"command": "x", "env": {"A": "$OPENAI_API_KEY"}}}
     (journey.work / ".pidurable/settings.json").write_text(json.dumps({"mcp_servers": servers}))
     terminal = journey.start(ready="STARTS PROGRAMS with your rights")
-    assert terminal.sees(f"MCP server theirs: {sys.executable} -S")
+    terminal.wait_for(f"MCP server theirs: {sys.executable} -S", "Esc decides later")
     assert not terminal.sees("MCP server sneaky")
     terminal.read_for(0.8)
     terminal.press("n")

@@ -10,6 +10,8 @@ from pi_durable_tui.cli.project.servers import FolderShelf, chosen, told
 from pi_durable_tui.mcp.config import Configured, McpServer
 from tests.support.context_folders import new_folders
 
+REFUSED = "a project can name no variables of yours, no headers and no trust; write the server into your own settings"
+
 
 @pytest.mark.rule("AG-4", "SA-5", "SA-6")
 def test_a_trusted_projects_servers_come_beside_the_users_and_never_in_their_place(tmp_path):
@@ -31,8 +33,7 @@ def test_a_trusted_projects_servers_come_beside_the_users_and_never_in_their_pla
     assert found.warnings == (
         "The project's MCP server 'docs' is not used: you have one of that name.",
         "The project's MCP server 'bad name' is not used: a name is made of letters, digits, dashes and single underscores.",
-        "The project's MCP server 'keys' is not used: a project can name no variables of yours, no headers and no trust; "
-        "write the server into your own settings.",
+        f"The project's MCP server 'keys' is not used: {REFUSED}.",
     )
     kind, lines = told(workspace.judged[0])
     assert (kind, lines[:3]) == ("servers", ("MCP server docs: theirs", "MCP server build: make-server --fast", "MCP server bad name: x"))
