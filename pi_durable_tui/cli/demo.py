@@ -38,8 +38,8 @@ Say: TypeAlias = Callable[[str], None]
 
 MOST_DEATHS = 10
 SHOWN_LINES = 12
-READING_MS = 2_500
-"""How long a person is given to read that the app was killed."""
+READING_MS, LEAST_READING_MS = 2_500, 1_000
+"""How long a person is given to read that the app was killed; nobody reads faster in a story that is played fast."""
 _RULE = "─" * 72
 _DIED = "Kill"
 
@@ -82,7 +82,7 @@ def run_demo(name: str, *, headless: bool, speed: float, as_golden: bool, keep: 
             stage,
             say=_say if not as_golden else _say_nothing,
             is_silent=as_golden,
-            pause_ms=0 if headless else READING_MS / speed,
+            pause_ms=0 if headless else max(LEAST_READING_MS, READING_MS / speed),
         )
         if code == 0:
             say(f"{_RULE}\n{effects(folder.files_of(story.folder / 'workspace'), folder.files_of(stage.workspace))}")
