@@ -15,6 +15,7 @@ import os
 import re
 import shutil
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -198,26 +199,36 @@ class RealFiles:
 
     def file_system(self, folder: Path) -> str | None:
         try:
-            return kind_of_mount(MOUNTS.read_text(encoding="utf-8", errors="surrogateescape"), os.path.realpath(folder))
+            mount = mount_of(self.read(MOUNTS).decode("utf-8", "surrogateescape"), os.path.realpath(folder))
         except OSError:
             return None
+        return mount.kind if mount is not None else None
 
 
-def kind_of_mount(mounts: str, path: str) -> str | None:
-    """The kind of the file system that a real path is on; None when nothing is mounted above it. PURE.
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """A mounted file system: its kind, and the options of the mount and of the file system itself."""
+
+    kind: str
+    options: frozenset[str]
+
+
+def mount_of(mounts: str, path: str) -> Mount | None:
+    """The file system that a real path is on; None when nothing is mounted above it. PURE.
 
     Args:
-        mounts: As in /proc/self/mountinfo: the point is the fifth field, in which odd bytes are octal; the kind follows a lone dash.
+        mounts: As in /proc/self/mountinfo: the point is the fifth field, in which odd bytes are octal; kind, source and options follow a lone dash.
     """
-    found: tuple[int, str] | None = None
+    found: tuple[int, Mount] | None = None
     for line in mounts.splitlines():
         fields = line.split(" ")
-        if "-" not in fields[6:]:
+        if "-" not in fields[6:-3]:
             continue
         point = re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), fields[4])
         covers = point in {"/", path} or path.startswith(f"{point}/")
         if covers and (found is None or len(point) >= found[0]):  # the later one lies over the earlier one
-            found = (len(point), fields[fields.index("-", 6) + 1])
+            kind, _source, options = fields[fields.index("-", 6) + 1 :][:3]
+            found = (len(point), Mount(kind, frozenset((*fields[5].split(","), *options.split(",")))))
     return found[1] if found is not None else None
 
 

@@ -14,12 +14,14 @@ import pytest
 from pi_durable_tui.cli.check import machine, sandbox
 from pi_durable_tui.cli.check.doctor import guarantee, kills, moved
 from pi_durable_tui.cli.check.findings import Finding, as_text
+from pi_durable_tui.cli.check.proof import drive_finding, store_finding
+from pi_durable_tui.cli.check.proof import store as tried_store
 from pi_durable_tui.cli.check.stores import facts_of, readable_by_others
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.records.task import Running, Task
 from pi_durable_tui.selftest.ring import Told
-from pi_durable_tui.storage.files import RealFiles
+from pi_durable_tui.storage.files import Mount, RealFiles
 from pi_durable_tui.storage.sqlite.version import is_safe
 from pi_durable_tui.tools.process import ProcessFacts
 from tests.support.cli_runs import Desk, Ended
@@ -102,6 +104,8 @@ def test_proving_measures_the_disk_and_kills_and_says_which_guarantee_holds(desk
     assert ended.code == 0
     assert (found["kills"]["state"], found["kills"]["text"].startswith("20 kills in ")) == ("good", True)
     assert found["fsync"]["text"].startswith("fsync of a page takes ")
+    assert found["store, tried"]["state"] == "good"
+    assert found["drive"]["text"].endswith("cannot be known from here")
     assert found["guarantee"]["text"].split(":")[0] in {"power", "process"}
     assert found["sandbox, tried"]["text"].startswith("off; ")
     assert [path.name for path in desk.data.rglob("*")] == []
@@ -124,6 +128,32 @@ def test_a_network_file_system_and_memory_are_remarked(kind: str | None, state: 
 @pytest.mark.parametrize(("times", "state"), [([3.0, 2.0, 9.0], "good"), ([0.01, 0.02, 5.0], "note")])
 def test_an_fsync_that_is_faster_than_any_disk_is_not_believed(times: list[float], state: str) -> None:
     assert machine.sync(times).state == state
+
+
+@pytest.mark.parametrize(
+    ("mount", "cache", "preloaded", "state", "words"),
+    [
+        (None, "", "", "good", "does not tell of its cache"),
+        (Mount("ext4", frozenset({"rw"})), "write back", "", "good", "is told to flush it with every fsync"),
+        (Mount("ext4", frozenset({"rw"})), "write through", "", "good", "a virtual machine or a controller"),
+        (Mount("ext4", frozenset({"rw", "nobarrier"})), "write back", "", "note", "ext4 is mounted without barriers"),
+        (None, "write back", "/usr/lib/libeatmydata.so", "note", "swallows every flush"),
+    ],
+)
+def test_what_can_be_known_of_the_drive_is_told_and_what_cannot(mount: Mount | None, cache: str, preloaded: str, state: str, words: str) -> None:
+    found = drive_finding(mount, cache, preloaded)
+    assert (found.state, words in found.text) == (state, True)
+
+
+@pytest.mark.rule("PR-4", "ST-12")
+def test_a_session_is_tried_on_the_disk_of_the_data_folder_and_leaves_nothing(tmp_path: Path) -> None:
+    found = tried_store(tmp_path, RealFiles(), ManualClock(), SeededEntropy(1))
+    assert (found.state, found.text) == (
+        "good",
+        "a session with a write-ahead log: a commit takes 0.0 ms, a reader follows, a second owner is refused, all of it is sound",
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert store_finding(["a reader does not see what was committed"], 0, has_log=False).state == "bad"
 
 
 def test_the_probe_leaves_no_file(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.errors import EnvironmentFailure, StorageRejected
-from pi_durable_tui.storage.files import RealFiles, is_remote, kind_of_mount
+from pi_durable_tui.storage.files import Mount, RealFiles, is_remote, mount_of
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
 from pi_durable_tui.storage.sqlite.opening import journal_words
@@ -211,8 +211,14 @@ odd line
     ],
 )
 def test_the_kind_of_a_file_system_is_that_of_the_nearest_and_latest_mount_above_it(path: str, kind: str) -> None:
-    assert kind_of_mount(MOUNTS, path) == kind
-    assert kind_of_mount("", path) is None
+    found = mount_of(MOUNTS, path)
+    assert found is not None
+    assert found.kind == kind
+    assert mount_of("", path) is None
+
+
+def test_the_options_of_a_mount_are_those_of_the_mount_and_of_the_file_system() -> None:
+    assert mount_of(MOUNTS, "/home") == Mount("btrfs", frozenset({"rw", "subvol=/home"}))
 
 
 def test_what_another_machine_or_a_program_has_a_hand_in_counts_as_a_network() -> None:

@@ -1,7 +1,7 @@
 """`pidurable doctor`: looks at everything that work depends on, and says what to do where something is wrong.
 
-It changes nothing. With `--prove` it also measures: the disk with a small file of its own, and the program with real kills in a
-temporary folder; then it says which guarantee holds here.
+It changes nothing. With `--prove` it also tries: the disk with a session and a file of its own, the sandbox, and the program with real kills in
+a temporary folder; then it says which guarantee holds here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pi_durable_tui.cli.check import machine, sandbox, servers, stores
+from pi_durable_tui.cli.check import machine, proof, sandbox, servers, stores
 from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
 from pi_durable_tui.cli.check.selftest import measured
 from pi_durable_tui.cli.paths import check, folders, moved_from
@@ -25,7 +25,7 @@ from pi_durable_tui.tui.safe_text import safe_json
 
 PROVING_KILLS = 20
 WRONG = 1
-_NEEDED_FOR_POWER = ("SQLite", "file system", "fsync")
+_NEEDED_FOR_POWER = ("SQLite", "file system", proof.STORE, "fsync", proof.DRIVE)
 
 
 def run_doctor(*, prove: bool, cwd: str | None, as_json: bool) -> int:
@@ -76,16 +76,26 @@ def moved(was: str, now: str) -> Finding:
 
 
 def _proved(setup: Setup, findings: Sequence[Finding]) -> list[Finding]:
-    """What measuring says, and the guarantee that follows from all of it."""
-    files = RealFiles()
-    try:
-        folder = folders(setup.environ).data
-        files.create_folder(folder)
-        disk = machine.sync(machine.sync_times_ms(folder, files, setup.clock, setup.entropy))
-    except OSError as error:
-        disk = Finding(name="fsync", state="bad", text=f"the data folder cannot be written: {error.strerror or error}", next_step="Make room or rights there.")
+    """What trying says, in this order, and the guarantee that follows from all of it."""
     told, seed = measured(PROVING_KILLS, seed=None)
-    return [disk, _sandbox(setup), kills(told, seed), guarantee([*findings, disk], told)]
+    tried = [*_disk(setup), _sandbox(setup), kills(told, seed)]
+    return [*tried, guarantee([*findings, *tried], told)]
+
+
+def _disk(setup: Setup) -> list[Finding]:
+    """A session, a flush and the drive of the data folder."""
+    files, folder = RealFiles(), folders(setup.environ).data
+    try:
+        files.create_folder(folder)
+        return [
+            proof.store(folder, files, setup.clock, setup.entropy),
+            machine.sync(machine.sync_times_ms(folder, files, setup.clock, setup.entropy)),
+            proof.drive(folder, files, setup.environ),
+        ]
+    except OSError as error:
+        return [
+            Finding(name="fsync", state="bad", text=f"the data folder cannot be written: {error.strerror or error}", next_step="Make room or rights there.")
+        ]
 
 
 def _sandbox(setup: Setup) -> Finding:
