@@ -20,12 +20,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookedCall:
-    """A tool call as a hook sees it."""
+    """A tool call as a hook sees it. `in_background`: it goes on behind its result, beside whatever else is done."""
 
     conversation_id: int
     task_id: int
     name: str
     arguments: JsonObject
+    in_background: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -155,6 +155,17 @@ async def test_the_model_is_told_once_that_files_changed_under_it_and_cannot_wri
     await place.rig.close()
 
 
+@pytest.mark.rule("TU-18", "TO-10")
+async def test_what_a_person_changes_while_a_command_runs_in_the_background_stays(place: Place):
+    chat = await place.start()
+    entry = await place.run(chat, ("bash", {"command": "sleep 300", "background": True}), bash("echo made > a"))
+    (place.folder / "mine").write_text("by a person\n")
+    await place.run(chat, bash("echo 2 > b"))
+    assert await place.take_back(chat, entry) == ["a", "b"]
+    assert place.files() == {"mine": "by a person\n"}
+    await place.rig.close()
+
+
 @pytest.mark.rule("TU-18")
 async def test_only_what_came_after_the_entry_is_taken_back(place: Place):
     chat = await place.start()

@@ -99,8 +99,8 @@ async def start(runtime: TaskRuntime) -> None:
         return Advance({"phase": "run"})
 
     await runtime.commit(write)
-    called = HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=wanted.name, arguments=wanted.arguments)
-    await _finish(runtime, await carry_out(runtime, admitted, called, in_background=True))
+    called = HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=wanted.name, arguments=wanted.arguments, in_background=True)
+    await _finish(runtime, await carry_out(runtime, admitted, called))
 
 
 async def run(runtime: TaskRuntime) -> None:

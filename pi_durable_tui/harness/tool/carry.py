@@ -50,12 +50,12 @@ async def tool_context(runtime: TaskRuntime, output: RunningOutput | None = None
     )
 
 
-async def carry_out(runtime: TaskRuntime, admitted: Admitted, called: HookedCall, *, prepared: Json = None, in_background: bool = False) -> ToolResult:
+async def carry_out(runtime: TaskRuntime, admitted: Admitted, called: HookedCall, *, prepared: Json = None) -> ToolResult:
     """Do it, and let the hooks see the result. Stopped by somebody it cleans up, the hooks too; nothing of that can be stored."""
     services = runtime.services
     hooks = services.registry.hooks(await agent_of(services, called.conversation_id))
     output = RunningOutput(runtime)
-    context = await tool_context(runtime, output, prepared=prepared, in_background=in_background)
+    context = await tool_context(runtime, output, prepared=prepared, in_background=called.in_background)
     await asked("on_start", [partial(hook.on_start, called) for hook in hooks if hook.on_start is not None], services.hook_failed)
     try:
         result = await result_of(admitted, context)

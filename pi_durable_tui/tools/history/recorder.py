@@ -2,7 +2,7 @@
 
 write and edit name their file; everything else that may change files is found by looking at the tree before and after. What a call
 did that was killed or stopped is found at the next look, and recorded with the next result. What people change between calls is kept,
-and belongs to no call.
+and belongs to no call; nor does what a command changes that goes on in the background, because nobody could tell it from what people do.
 """
 
 from __future__ import annotations
@@ -87,18 +87,21 @@ class FileRecorder:
             self._pending |= {conversation_id: left} if left else {}
             self._save()
 
+    def _is_passed_over(self, call: HookedCall) -> bool:
+        return call.name in self._reading or call.in_background
+
     async def _started(self, call: HookedCall) -> None:
-        if call.name not in self._reading:
+        if not self._is_passed_over(call):
             await in_thread(lambda: self._before(call))
 
     async def _ended(self, call: HookedCall, result: ToolResult) -> ToolResult | None:
-        if call.name in self._reading:
+        if self._is_passed_over(call):
             return None
         changes = await in_thread(lambda: self._after(call))
         return replace(result, documents=(*result.documents, (FILES, appended(changes)))) if changes else None
 
     async def _stopped(self, call: HookedCall) -> None:
-        if call.name not in self._reading:
+        if not self._is_passed_over(call):
             await in_thread(lambda: self._leave(call))
 
     # ------------------------------------------------------------------------------------------------------ on a thread
