@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.bench.filled import fill
 from tests.bench.hands import Hands
 from tests.bench.models import provider
-from tests.bench.screen import BARE, PROGRAM, started
+from tests.bench.screen import BARE, PROGRAM, started, typed_ms
 from tests.bench.table import Row, ratio
 from tests.support.journey_desk import calls, journey, processes, says
 
@@ -30,6 +30,7 @@ class Sizes:
 
     tokens: int = 2_000
     submits: int = 10
+    keys: int = 150
     starts: int = 5
     kills: int = 5
     stops: int = 10
@@ -37,7 +38,7 @@ class Sizes:
     load_s: float = 6.0  # within this the model library is loaded
 
 
-TINY = Sizes(tokens=30, submits=1, load_s=0.0, starts=1, kills=1, stops=1, entries=(20,))
+TINY = Sizes(tokens=30, submits=1, keys=3, load_s=0.0, starts=1, kills=1, stops=1, entries=(20,))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,6 +103,23 @@ def answering(folder: Path, sizes: Sizes) -> Iterator[Row]:
     yield Row(name="  with the model library loaded", values=[loaded_rss_mb], unit="MB", limits=(330, None))
     yield Row(name=f"  after an answer of {sizes.tokens:,} tokens", values=[ours.rss_mb], unit="MB", limits=(330, None))
     yield Row(name="  the bare app after it", values=[bare.rss_mb], unit="MB")
+
+
+def typing_while(folder: Path, sizes: Sizes) -> Iterator[Row]:
+    """Keys while an answer streams at 100 tokens a second, in the bare app and in ours."""
+    times: dict[str, list[float]] = {}
+    with provider(sizes.tokens) as port, journey(folder) as made:
+        for name, command, environ in (("bare", (*BARE, str(port)), made.environ), ("ours", PROGRAM, _asking(made.environ, port))):
+            with started(command, made.work, environ) as hands:
+                hands.drain(sizes.load_s)
+                hands.write(b"go")
+                hands.drain(0.3)
+                hands.write(b"\r")
+                _some_tokens(hands, min(10, sizes.tokens))
+                times[name] = typed_ms(hands, sizes.keys)
+    yield Row(name="key echo while 100 tokens/s stream: the bare app", values=times["bare"])
+    yield Row(name="key echo while 100 tokens/s stream", values=times["ours"], limits=(12, 50))
+    yield ratio("  ratio of the medians to the bare app", times["ours"], times["bare"])
 
 
 def opening(folder: Path, sizes: Sizes) -> Iterator[Row]:
@@ -181,7 +199,10 @@ def _opened_ms(command: tuple[str, ...], work: Path, environ: Mapping[str, str],
 def _some_tokens(hands: Hands, count: int) -> bytes:
     """Watch until so many tokens are on the screen; the newest one."""
     seen: set[bytes] = set()
+    end_s = time.monotonic() + 60
     while len(seen) < count:
+        if time.monotonic() > end_s:
+            raise TimeoutError(f"{count} tokens did not come: {hands.seen[-2_000:]!r}")
         hands.read(0.5)
         seen |= set(TOKEN.findall(hands.seen))
     return max(seen)
@@ -198,6 +219,7 @@ def _until(hands: Hands, condition: Callable[[], bool]) -> None:
 
 MEASURES: dict[str, Callable[[Path, Sizes], Iterator[Row]]] = {
     "answering": answering,
+    "typing_while": typing_while,
     "opening": opening,
     "recovering": recovering,
     "stopping": stopping,
