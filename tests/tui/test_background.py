@@ -18,7 +18,7 @@ from pi_durable_tui.tui.rows import MarkRow, ToolRow, queued_rows
 from pi_durable_tui.tui.status import ends_with_us
 from pi_durable_tui.tui.widgets.subagents import cards
 from tests.support.tui_rig import running
-from tests.support.tui_views import START_MS, view
+from tests.support.tui_views import START_MS, slot, view
 
 SLOT = ToolSlot(
     task_id=12,
@@ -51,6 +51,14 @@ async def test_the_card_says_how_to_stop_it_and_esc_does_not():
     async with running(view(live=Live(background=(SLOT,)))) as rig:
         assert f"npm run dev  background · since {SINCE}   /tasks stops it" in rig.text()
         assert "Esc stops" not in rig.text()
+
+
+@pytest.mark.rule("TO-10", "SA-13")
+async def test_a_question_says_that_the_command_runs_on():
+    details = {"command": "npm run dev", "background": True}
+    asking = slot(12, "bash", "bash npm run dev", status="asking", question=13, arguments={"command": "npm run dev"}, details=details)
+    async with running(view(tools=[asking])) as rig:
+        assert "It runs on in the background until it ends, is stopped, or the program ends." in rig.text()
 
 
 @pytest.mark.rule("TO-10", "TU-5")

@@ -35,6 +35,7 @@ _WALLS = {
     "files": "In a sandbox: it can change files of the working directory only.",
     "full": "In a sandbox: it can change files of the working directory only, and reaches no network.",
 }
+_BEHIND = "It runs on in the background until it ends, is stopped, or the program ends."
 
 
 class Question(ScrollView, can_focus=True):
@@ -168,6 +169,8 @@ class Question(ScrollView, can_focus=True):
         before = painter.wrap(Text(safe_line(reason), warning, end=""), width) if isinstance(reason, str) else []
         wall = _WALLS.get(str((slot.question_details or {}).get("sandbox")))
         before += painter.wrap(Text(wall, quiet, end=""), width) if wall is not None else []
+        is_behind = (slot.question_details or {}).get("background") is True
+        before += painter.wrap(Text(_BEHIND, quiet, end=""), width) if is_behind else []
         after = painter.wrap(Text(f"a always: {rule}", quiet, end=""), width) if rule else []
         call = self._call(slot, width, painter)
         return [*before, *call, *after] if len(call) <= SHORT_LINES else [*before, *after, *call]
