@@ -36,7 +36,7 @@ class Opened:
     """A chat that is open for work. Its harness must be closed.
 
     Attributes:
-        session: The number of the session that it is stored in.
+        session: The number of the session that it is stored in; 0: it is not stored.
         models: What it asks; may be warmed up.
         workspace: What the directory brings to its chats.
         loaded: The extensions that were installed from it.
@@ -102,7 +102,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
     return Opened(
         harness=harness,
         conversation=conversation,
-        session=number,
+        session=0 if wish.in_memory else number,
         models=models,
         workspace=workspace,
         loaded=loaded,

@@ -14,6 +14,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -132,7 +133,8 @@ class _Start:
         self._wish = wish
         self._worker = worker
         self._script = script
-        self._opened: Opened | None = None
+        self._opened: dict[int, tuple[Opened, Shown]] = {}  # by session
+        self._resumed: set[int] = set()
         self._screen: asyncio.AbstractEventLoop | None = None
         self._background: set[asyncio.Task[None]] = set()
 
@@ -145,12 +147,32 @@ class _Start:
         """Runs on the harness's loop. Nothing may have been opened."""
         for task in self._background:
             task.cancel()
-        if self._opened is not None:
-            await self._opened.close()
+        for opened, _ in self._opened.values():
+            await opened.close()
 
     async def _open(self, screen: asyncio.AbstractEventLoop) -> Shown:
         # The harness, its tools and its stores are loaded here, on their own thread, while the first paint is read (speed.md).
         from pi_durable_tui.cli.chat import open_wished  # noqa: PLC0415
+
+        gc.freeze()
+        gc.enable()
+        return self._shown(await open_wished(self._setup, self._wish), self._wish, screen)
+
+    async def _enter(self, session: int, conversation_id: int) -> Shown:
+        """A chat of another session of the directory, which stays open until the app is gone; runs on the harness's loop."""
+        from pi_durable_tui.cli.chat import open_wished  # noqa: PLC0415 - loaded by now
+
+        if session not in self._opened:
+            wish = Wish(resume=True, chat_id=f"{session}.{conversation_id}", trust=self._wish.trust)
+            assert self._screen is not None  # the app has opened its first chat
+            self._shown(await open_wished(self._setup, wish), wish, self._screen)
+        opened, shown = self._opened[session]
+        conversation = await opened.harness.conversation(conversation_id)
+        if session in self._resumed:
+            return replace(shown, conversation=conversation, resume=_nothing, seam="", notices=(), waits=False)
+        return replace(shown, conversation=conversation)
+
+    def _shown(self, opened: Opened, wish: Wish, screen: asyncio.AbstractEventLoop) -> Shown:
         from pi_durable_tui.cli.project.app_workspace import AppWorkspace  # noqa: PLC0415
         from pi_durable_tui.cli.project.workspace import app_remarks  # noqa: PLC0415
         from pi_durable_tui.cli.providers import PLAYBACK  # noqa: PLC0415
@@ -162,38 +184,38 @@ class _Start:
         from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
-        gc.freeze()
-        gc.enable()
-        opened = self._opened = await open_wished(self._setup, self._wish)
         problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
-        workspace = AppWorkspace(self._setup, self._wish, opened)
+        workspace = AppWorkspace(self._setup, wish, opened)
         told = (*problem, *app_remarks(opened.workspace, opened.loaded), *opened.remarks, *workspace.remarks)
         if (app := self.app) is not None:
             opened.workspace.listen(lambda text: app.call_later(app.tell, "warn", text))
             opened.servers.listen(lambda text: app.call_later(app.tell, "warn", text))
 
         async def resume() -> None:
+            self._resumed.add(opened.session)
             await opened.harness.resume()
             is_recorded = ((await opened.conversation.agent()).model or "").startswith(PLAYBACK)
             self._spawn(_get_ready(opened, loads_models=not is_recorded))
-            if self._script is not None and self.app is not None:
+            if self._script is not None and self.app is not None and wish is self._wish:
                 self._spawn(self._script(opened, self.app, screen))
 
-        return Shown(
+        shown = Shown(
             loop=self._worker.loop,
             harness=opened.harness,
             files=opened.history,
             conversation=opened.conversation,
             workspace=workspace,
             resume=resume,
-            seam=seam_text(opened.harness.recovery, None) if self._wish.resume else "",
+            seam=seam_text(opened.harness.recovery, None) if wish.resume else "",
             notices=tuple(Notice(tone="warn", text=text) for text in told),
             palette_of=partial(palette_of, colors=self._setup.environ.get(COLORS, "")),
-            house=house_of(self._setup, self._wish, opened),
+            house=house_of(self._setup, wish, opened, self._enter),
             read_keys=partial(read_keymap, folders(self._setup.environ).config),
-            waits=self._wish.resume and self._setup.settings.on_continue == "ask",
+            waits=wish.resume and self._setup.settings.on_continue == "ask",
             desk=Desk(str(self._setup.place.directory), self._setup.clock, self._setup.environ),
         )
+        self._opened[opened.session] = (opened, shown)
+        return shown
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)
@@ -206,6 +228,10 @@ class _Start:
         error = None if task.cancelled() else task.exception()
         if error is not None and self.app is not None and self._screen is not None:
             self._screen.call_soon_threadsafe(self.app.fail, error)
+
+
+async def _nothing() -> None:
+    """The work of a session that is open goes on already."""
 
 
 async def _get_ready(opened: Opened, *, loads_models: bool) -> None:

@@ -156,7 +156,7 @@ def offers(table: ModelTable, providers: Collection[str]) -> tuple[Offer, ...]:
     found: dict[str, Offer] = {}
     for key, entry in table.items():
         provider = str(entry.get("litellm_provider", ""))
-        if provider not in providers or entry.get("mode") not in ("chat", "responses"):
+        if provider not in providers or entry.get("mode") not in ("chat", "responses") or "ft:" in key:  # somebody's own fine-tuning
             continue
         name = key if key.startswith(f"{provider}/") else f"{provider}/{key}"
         is_priced = has_price(entry)

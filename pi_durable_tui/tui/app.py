@@ -13,7 +13,6 @@ from textual.screen import Screen
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
-from pi_durable_tui.tui import commands
 from pi_durable_tui.tui.actions.deeds import Deeds
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.keymap import APP_KEYS
@@ -93,13 +92,22 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
 
     async def _open(self) -> None:
         try:
-            opened = self._opened = await self._start()
+            opened = await self._start()
         except PidurableError as problem:
             self.problem = problem
             self.exit(return_code=problem.exit_code)
-            return
+        else:
+            await self.enter(opened)
+
+    async def enter(self, opened: Opened) -> None:
+        """Show what has been opened, in place of what was open before; the work of that goes on."""
         from pi_durable_tui.tui.bridge import Bridge  # noqa: PLC0415 - loaded by what has been opened: the first paint was before it
 
+        before, self.bridge, self._opened = self.bridge, None, opened
+        if before is not None:
+            await before.close()
+            self.chat.begin(fetch_older=None)
+            self.chat.prompt.put("")  # it is the draft of the conversation that is left
         await self.deeds.project.begin(opened)
         self.bridge = Bridge(opened, clock=self.clock, on_sight=self._show, on_switch=self._switched, on_problem=self._tell)
         self.chat.equip(opened, self.bridge)
@@ -160,16 +168,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
     def on_prompt_sent(self, message: Prompt.Sent) -> None:
         """A command is run, a message is handed in."""
         self.chat.clear_notices()
-        typed = commands.read(message.text, self.chat.prompt.offers)
-        if typed is None:
-            self.deeds.outbox.send(message.text, message.mode)
-            return
-        if self.bridge is not None and self.problem is None:
-            self.bridge.save_draft("", 0)
-        if typed.command is None:
-            self.tell("warn", f"There is no command /{typed.name}. /help shows all of them.")
-        else:
-            self.deeds.commands[typed.command.name](typed.argument)
+        self.deeds.outbox.take(message.text, message.mode)
 
     def on_prompt_draft_changed(self, message: Prompt.DraftChanged) -> None:
         """What is typed is stored as it is typed (rule TU-10)."""

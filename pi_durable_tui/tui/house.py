@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from pi_durable_tui.harness.chats import Branch
     from pi_durable_tui.harness.live import Agent
+    from pi_durable_tui.tui.bridge import Opened
 
 Source: TypeAlias = Literal["default", "your file", "project file", "environment", "option", "this chat"]
 """Who says what a setting is; a later one wins over those before it."""
@@ -102,6 +104,41 @@ class ExportPort(Protocol):
         ...
 
 
+class OtherSession(Struct, frozen=True, kw_only=True):
+    """A session of the directory beside the open one, as it is stored. `holder`: who holds it, in words; "": nobody else."""
+
+    number: int
+    holder: str
+    branches: tuple[Branch, ...]
+
+
+class Others(Struct, frozen=True, kw_only=True):
+    """Them all, and one line for each that cannot be read."""
+
+    sessions: tuple[OtherSession, ...]
+    remarks: tuple[str, ...]
+
+
+class SessionsPort(Protocol):
+    """The sessions of the directory beside the one that is open."""
+
+    async def others(self) -> Others:
+        """What is stored in them; only reads."""
+        ...
+
+    async def enter(self, session: int, conversation_id: int) -> Opened:
+        """Open a chat of another one, which goes on until the app ends; of one that was opened before: what is open.
+
+        Raises:
+            StoreLocked: Another process has it now. Nothing was changed.
+        """
+        ...
+
+    def watch(self, name: str) -> None:
+        """Let another program watch a chat, in this terminal, until it is left; called while the terminal is not the app's."""
+        ...
+
+
 class HousePort(Protocol):
     """All of it."""
 
@@ -113,3 +150,6 @@ class HousePort(Protocol):
 
     @property
     def export(self) -> ExportPort: ...
+
+    @property
+    def sessions(self) -> SessionsPort: ...

@@ -230,8 +230,8 @@ def _is_stopped(view: ConversationView) -> bool:
         if submission_id is not None:
             ended = (one.state for one in view.submissions if one.id == submission_id)
             return any(isinstance(state, Unanswered) and state.problem.reason == "aborted" for state in ended)
-        if not isinstance(stored.entry.message, ToolResultMessage) and not _calls(stored.entry.message):
-            return False
+        if entry_rows(stored) and not isinstance(stored.entry.message, ToolResultMessage) and not _calls(stored.entry.message):
+            return False  # something was said or done after it; instructions and notes, which have no rows, are neither
     return False
 
 

@@ -282,6 +282,7 @@ def test_models_that_answer_in_a_chat_are_offered_with_provider_window_and_price
         "gpt-x": {"litellm_provider": "openai", "mode": "chat", "max_input_tokens": 9, "input_cost_per_token": 2.5e-7, "output_cost_per_token": 2e-6},
         "openai/gpt-y": {"litellm_provider": "openai", "mode": "responses"},
         "groq/free": {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 0, "output_cost_per_token": 0},
+        "ft:gpt-x": {"litellm_provider": "openai", "mode": "chat"},
         "dall-e": {"litellm_provider": "openai", "mode": "image_generation"},
         "claude": {"litellm_provider": "anthropic", "mode": "chat"},
     }

@@ -123,3 +123,4 @@ class FakeHouse:
     settings: FakeSettings = field(default_factory=FakeSettings)
     models: FakeModels = field(default_factory=FakeModels)
     export: Any = None
+    sessions: Any = None

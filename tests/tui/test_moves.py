@@ -192,7 +192,7 @@ async def test_resume_finds_a_chat_by_words_and_each_chat_keeps_its_draft(tmp_pa
         await made.until("thinking")
         await made.pilot.press(*"later")
         await made.step(200)
-        made.app.deeds.moves.resume("")
+        made.app.deeds.directory.resume("")
         shown = await made.until("Open a chat")
         assert "halfand pears shown · unfinished" in " ".join(shown.split())
         await made.pilot.press(*"frui")
@@ -202,7 +202,7 @@ async def test_resume_finds_a_chat_by_words_and_each_chat_keeps_its_draft(tmp_pa
         await made.pilot.press("enter")
         shown = await made.until("re about apples")
         assert made.app.chat.prompt.text == ""
-        made.app.deeds.moves.resume("")
+        made.app.deeds.directory.resume("")
         await made.until("Open a chat")
         await made.pilot.press(*"pears", "enter")
         await made.until("thinking")

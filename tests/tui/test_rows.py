@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from pi_durable_tui.harness.live import Failure, Generation, RetryWait, Run
-from pi_durable_tui.records.entry import COMPACTION, THOUGHTS_REFUSED, Entry, StoredEntry
-from pi_durable_tui.records.messages import Problem, Text, ToolCall, UserMessage
+from pi_durable_tui.records.entry import COMPACTION, SYSTEM, THOUGHTS_REFUSED, Entry, StoredEntry
+from pi_durable_tui.records.messages import Problem, SystemMessage, Text, ToolCall, UserMessage
 from pi_durable_tui.records.submission import Placed, Submission, Unanswered
 from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.palette import DARK
@@ -272,6 +272,9 @@ def test_a_run_that_was_stopped_between_its_tools_and_the_next_answer_says_so_an
     made = view(user(1, "go"), calls, result(3, "bash", "bash make", "done"), submissions=(one,))
     assert rows_of(Projection(), made)[-1] == MarkRow(key="stopped", tone="warn", text="Stopped")
     assert rows_of(Projection(), replace(made, live=with_live(made, run=Run(task_id=9, started_at_ms=START_MS))))[-1].key == "tool-10003"
+    instructions = Entry(id=4, conversation_id=1, kind=SYSTEM, at_ms=START_MS, message=SystemMessage(content=(Text(text="be good"),)))
+    told = replace(made, entries=(*made.entries, StoredEntry(seq=4, entry=instructions)))
+    assert rows_of(Projection(), told)[-1] == MarkRow(key="stopped", tone="warn", text="Stopped"), "nobody reads instructions"
     later = replace(made, entries=(*made.entries, user(4, "again")))
     assert rows_of(Projection(), later)[-1].key == "entry-4"
 

@@ -52,9 +52,9 @@ def commands_of(app: PidurableApp) -> dict[str, Callable[[str], None]]:
         "trust": project.trust,
         "reload": project.reload,
         "new": moves.new,
-        "resume": moves.resume,
+        "resume": app.deeds.directory.resume,
         "fork": moves.fork,
-        "tree": moves.tree,
+        "tree": app.deeds.directory.tree,
         "agents": moves.agents,
     }
 

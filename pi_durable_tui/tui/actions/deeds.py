@@ -9,13 +9,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pi_durable_tui.tui.actions.directory import Directory
     from pi_durable_tui.tui.actions.moves import Moves
     from pi_durable_tui.tui.actions.outbox import Outbox
     from pi_durable_tui.tui.actions.project import Project
     from pi_durable_tui.tui.actions.stopping import Stopping
     from pi_durable_tui.tui.app import PidurableApp
-    from pi_durable_tui.tui.extensions.actions import Extensions
     from pi_durable_tui.tui.configuring.models import ModelChoice
+    from pi_durable_tui.tui.extensions.actions import Extensions
     from pi_durable_tui.tui.linking.opening import Links
 
 
@@ -64,6 +65,13 @@ class Deeds:
         from pi_durable_tui.tui.actions.moves import Moves
 
         return Moves(self._app)
+
+    @cached_property
+    def directory(self) -> Directory:
+        """The chats of the directory."""
+        from pi_durable_tui.tui.actions.directory import Directory
+
+        return Directory(self._app, self.moves)
 
     @cached_property
     def outbox(self) -> Outbox:

@@ -1,4 +1,4 @@
-"""Going to another conversation: a new chat, a fork, another chat, a subagent to look into, and back (rules TU-7, TU-15, TU-16).
+"""Going to another conversation of the session: a new chat, a fork, a subagent to look into, and back (rules TU-7, TU-15).
 
 All of them end in `Bridge.show`. The work of the conversation that is left goes on; what stands in its composer is its draft.
 """
@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from textual.screen import ModalScreen
 
-from pi_durable_tui.harness.chats import Branch, Chat
+from pi_durable_tui.harness.chats import Branch
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.tui.actions.fork_points import ForkPoint, fork_points, point_at
-from pi_durable_tui.tui.actions.tree import branch_stems
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import HarnessPort
-from pi_durable_tui.tui.screens.picker import Choice, Picked, PickerScreen
+from pi_durable_tui.tui.screens.picker import Choice, PickerScreen
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
+
+V = TypeVar("V")
 
 PAGE = 1_000
 LISTED_ENTRIES = 10_000
@@ -37,23 +38,15 @@ class Moves:
 
     def new(self, _argument: str) -> None:
         """Start a new chat with the same agent."""
-        self._with_bridge(self._new)
+        self.with_bridge(self._new)
 
     def fork(self, argument: str) -> None:
         """Go on in a new chat: from the turn of an entry, or from one that is picked."""
-        self._with_bridge(lambda bridge: self._fork(bridge, argument))
-
-    def resume(self, _argument: str) -> None:
-        """Open a chat that is picked."""
-        self._with_bridge(self._resume)
-
-    def tree(self, _argument: str) -> None:
-        """Show all conversations as a tree; open one, or fork there."""
-        self._with_bridge(self._tree)
+        self.with_bridge(lambda bridge: self._fork(bridge, argument))
 
     def agents(self, _argument: str) -> None:
         """Look into a subagent of this chat that is picked."""
-        self._with_bridge(self._agents)
+        self.with_bridge(self._agents)
 
     def look_into(self) -> None:
         """Look into the subagent at work; when there is not exactly one, pick."""
@@ -65,7 +58,11 @@ class Moves:
 
     def look(self, conversation_id: int) -> None:
         """Open a conversation to look at; Esc comes back."""
-        self._with_bridge(lambda bridge: self._open(bridge, conversation_id, is_look=True))
+        self.with_bridge(lambda bridge: self.open(bridge, conversation_id, is_look=True))
+
+    def forget(self) -> None:
+        """Another session is shown from now on: there is nothing to come back to."""
+        self._back = []
 
     @property
     def is_away(self) -> bool:
@@ -76,13 +73,14 @@ class Moves:
         """To the conversation from which the subagent was opened."""
         if self._back:
             target = self._back.pop()
-            self._with_bridge(lambda bridge: self._return(bridge, target))
+            self.with_bridge(lambda bridge: self._return(bridge, target))
 
     async def _return(self, bridge: Bridge, conversation_id: int) -> None:
         if not await bridge.show(conversation_id):
             self._back.append(conversation_id)
 
-    async def _open(self, bridge: Bridge, conversation_id: int, *, is_look: bool) -> bool:
+    async def open(self, bridge: Bridge, conversation_id: int, *, is_look: bool) -> bool:
+        """Show a conversation. `is_look`: Esc comes back. False on a problem, which is told: then the old one stays."""
         before = bridge.conversation_id
         if before == conversation_id:
             return True
@@ -100,7 +98,7 @@ class Moves:
             agent = msgspec.structs.replace(view.agent, title="")
             made = await bridge.ask(lambda harness: harness.create_conversation(agent))
             if made is not None:
-                await self._open(bridge, made.id, is_look=False)
+                await self.open(bridge, made.id, is_look=False)
 
     async def _fork(self, bridge: Bridge, argument: str) -> None:
         shown = bridge.conversation_id
@@ -110,57 +108,21 @@ class Moves:
             if point is None:
                 self._app.tell("warn", f"There is no message {argument} here. /fork alone lists them.")
             else:
-                await self._fork_at(bridge, shown, point)
+                await self.fork_at(bridge, shown, point)
         elif not points:
             self._app.tell("info", "Nothing to fork yet: nothing was said here.")
         else:
             screen = PickerScreen(self._app.palette, "Fork from", [_turn(point) for point in points], start=len(points) - 1)
             picked = await self._app.push_screen_wait(screen)
             if picked is not None:
-                await self._fork_at(bridge, shown, picked.value)
+                await self.fork_at(bridge, shown, picked.value)
 
-    async def _fork_at(self, bridge: Bridge, conversation_id: int, point: ForkPoint) -> None:
+    async def fork_at(self, bridge: Bridge, conversation_id: int, point: ForkPoint) -> None:
+        """Go on in a new chat that begins with a conversation up to a turn."""
         made = await bridge.ask(lambda harness: harness.fork(conversation_id, point.entry_id))
-        if made is not None and await self._open(bridge, made.id, is_look=False):
+        if made is not None and await self.open(bridge, made.id, is_look=False):
             said = " ".join(point.said.split())
             self._app.tell("good", f"A new chat, as of “{said[:60]}{'…' if len(said) > 60 else ''}”. The old one is untouched and goes on; /tree shows both.")
-
-    async def _resume(self, bridge: Bridge) -> None:
-        chats = await bridge.ask(lambda harness: harness.chats())
-        if chats is None:
-            return
-        shown, now_ms = bridge.conversation_id, self._app.clock.now_ms()
-        choices = [_chat_choice(chat, now_ms, is_shown=chat.conversation_id == shown) for chat in chats if not chat.is_empty]
-        if not choices:
-            self._app.tell("info", "There is no other chat in this session.")
-            return
-        picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, "Open a chat", choices))
-        if picked is not None:
-            await self._open(bridge, picked.value, is_look=False)
-
-    async def _tree(self, bridge: Bridge) -> None:
-        branches = await bridge.ask(lambda harness: harness.overview.branches())
-        if branches is None:
-            return
-        shown, now_ms = bridge.conversation_id, self._app.clock.now_ms()
-        listed = [(stem, branch) for stem, branch in branch_stems(branches) if not branch.chat.is_empty or branch.chat.conversation_id == shown]
-        choices = [_branch_choice(stem, branch, now_ms, is_shown=branch.chat.conversation_id == shown) for stem, branch in listed]
-        start = next((index for index, (_, branch) in enumerate(listed) if branch.chat.conversation_id == shown), 0)
-        picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, "Chats", choices, keys={"f": "forks there"}, start=start))
-        await self._take(bridge, picked)
-
-    async def _take(self, bridge: Bridge, picked: Picked[Branch] | None) -> None:
-        if picked is None:
-            return
-        branch = picked.value
-        if picked.key == "f":
-            points = fork_points(await self.transcript(bridge, branch.chat.conversation_id))
-            if points:
-                await self._fork_at(bridge, branch.chat.conversation_id, points[-1])
-            else:
-                self._app.tell("info", "Nothing to fork there: nothing was said.")
-        else:
-            await self._open(bridge, branch.chat.conversation_id, is_look=branch.is_subagent)
 
     async def _agents(self, bridge: Bridge) -> None:
         branches = await bridge.ask(lambda harness: harness.overview.branches())
@@ -169,10 +131,10 @@ class Moves:
         if not own:
             self._app.tell("info", "This chat has no subagents.")
             return
-        choices = [_branch_choice("", branch, now_ms, is_shown=False) for branch in own]
+        choices = [branch_choice(branch, branch, now_ms) for branch in own]
         picked = await self._app.push_screen_wait(PickerScreen(self._app.palette, "Subagents", choices, start=len(choices) - 1))
         if picked is not None:
-            await self._open(bridge, picked.value.chat.conversation_id, is_look=True)
+            await self.open(bridge, picked.value.chat.conversation_id, is_look=True)
 
     async def transcript(self, bridge: Bridge, conversation_id: int) -> tuple[StoredEntry, ...]:
         """The newest LISTED_ENTRIES entries of a conversation, ids growing; none on a problem, which is told."""
@@ -187,7 +149,8 @@ class Moves:
 
         return await bridge.ask(read) or ()
 
-    def _with_bridge(self, work: Callable[[Bridge], Coroutine[Any, Any, object]]) -> None:
+    def with_bridge(self, work: Callable[[Bridge], Coroutine[Any, Any, object]]) -> None:
+        """Do this with what is open, unless nothing is, or something lies over the chat."""
         bridge = self._app.bridge
         if bridge is not None and self._app.view is not None and not isinstance(self._app.screen, ModalScreen):
             self._app.run_worker(work(bridge))
@@ -203,21 +166,24 @@ def _turn(point: ForkPoint) -> Choice[ForkPoint]:
     )
 
 
-def _chat_choice(chat: Chat, now_ms: int, *, is_shown: bool) -> Choice[int]:
-    return Choice(
-        value=chat.conversation_id,
-        label=chat.title or "(no text)",
-        badge=" · ".join(word for word in ("shown" if is_shown else "", "unfinished" if chat.unfinished else "") if word),
-        detail=when(chat.last_at_ms, now_ms),
-        preview=f"{chat.first_text.strip()[:2_000]}\n\n{chat.model or 'no model'} · chat {chat.conversation_id}",
-    )
+def branch_choice(value: V, branch: Branch, now_ms: int, *, stem: str = "", is_shown: bool = False, remark: str = "", place: str = "") -> Choice[V]:
+    """A conversation as a line of a list.
 
-
-def _branch_choice(stem: str, branch: Branch, now_ms: int, *, is_shown: bool) -> Choice[Branch]:
+    Args:
+        remark: Stands out beside its name, "" for none.
+        place: Follows its number in the preview: where it is stored.
+    """
     chat = branch.chat
     kind = "subagent " if branch.is_subagent else "fork: " if branch.parent is not None else ""
-    listed = _chat_choice(chat, now_ms, is_shown=is_shown)
-    return Choice(value=branch, stem=stem, label=kind + (chat.title or "(nothing said yet)"), badge=listed.badge, detail=listed.detail, preview=listed.preview)
+    words = ("shown" if is_shown else "", "unfinished" if chat.unfinished else "", "damaged" if chat.damage else "", remark)
+    return Choice(
+        value=value,
+        stem=stem,
+        label=kind + (chat.title or "(nothing said yet)"),
+        badge=" · ".join(word for word in words if word),
+        detail=when(chat.last_at_ms, now_ms),
+        preview=f"{chat.first_text.strip()[:2_000]}\n\n{chat.damage or chat.model or 'no model'} · chat {chat.conversation_id}{place}",
+    )
 
 
 def when(at_ms: int, now_ms: int) -> str:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui.bridge import Bridge
+from pi_durable_tui.tui.commands import read
 from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.widgets.prompt import SendMode
 
@@ -38,6 +39,19 @@ class Outbox:
         held, self._held = self._held, []
         for text, mode in held:
             self.send(text, mode)
+
+    def take(self, text: str, mode: SendMode) -> None:
+        """Run a command, or hand a message in."""
+        app, line = self._app, read(text, self._app.chat.prompt.offers)
+        if line is None:
+            self.send(text, mode)
+            return
+        if app.bridge is not None and app.problem is None:
+            app.bridge.save_draft("", 0)
+        if line.command is None:
+            app.tell("warn", f"There is no command /{line.name}. /help shows all of them.")
+        else:
+            app.deeds.commands[line.command.name](line.argument)
 
     def send(self, text: str, mode: SendMode) -> None:
         """Hand a message in; what cannot be stored comes back."""

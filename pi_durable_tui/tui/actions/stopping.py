@@ -53,7 +53,7 @@ class Stopping:
         elif not chat.clear_notices() and not chat.prompt.text:
             self._idle_ms = app.clock.monotonic_ms()
             if self._idle_ms - was_idle_ms < TWICE_MS:
-                app.deeds.moves.tree("")
+                app.deeds.directory.tree("")
 
     def clear_or_quit(self) -> None:
         """Close what lies over the chat, or clear the line (Up brings it back); on an empty one, twice in a row: leave."""

@@ -39,6 +39,14 @@ def branch_stems(branches: Sequence[Branch]) -> tuple[tuple[str, Branch], ...]:
     )
 
 
+def root_of(branch: Branch, branches: Sequence[Branch]) -> int:
+    """The chat that a conversation belongs to: itself, or the one above its callers."""
+    known = {each.chat.conversation_id: each for each in branches}
+    while branch.is_subagent and branch.parent in known:
+        branch = known[branch.parent]
+    return branch.chat.conversation_id
+
+
 def task_rows(nodes: Sequence[TaskNode], now_ms: int) -> tuple[TaskRow, ...]:
     """Live tasks below what they work for, oldest first."""
     stems = _tree(nodes, key=lambda node: node.task_id, parent=lambda node: node.owner, rank=lambda node: node.task_id)

@@ -93,14 +93,11 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
         """More is known now: the same list with these; what is typed and chosen stays."""
         self._title, self._all = title, tuple(choices)
         self._narrow(self._typed, keep=True)
-        if self.is_mounted:
-            self.query_one("#picker").border_title = Content(title)
-            self._show()
+        self._show()
 
     def compose(self) -> ComposeResult:
         """The list above the preview."""
         with Vertical(id="picker") as box:
-            box.border_title = Content(self._title)
             enter = f"Enter {self._enter or ('takes it' if self._is_searched else 'opens')}"
             more = [f"{key.capitalize() if len(key) > 1 else key} {what}" for key, what in self._keys.items()]
             box.border_subtitle = Content(" · ".join([*(["type to search"] if self._is_searched else []), enter, *more, "Esc closes"]))
@@ -165,6 +162,8 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
             self._list.offer((*found, *((own,) if own is not None else ())), keep=keep)
 
     def _show(self) -> None:
+        for box in self.query("#picker"):  # it is not there yet while the screen is being made
+            box.border_title = Content(self._title)
         self._list.typed = self._typed
         self._preview.show(self._list.chosen.preview if self._list.chosen is not None else "")
         self._list.refresh()
