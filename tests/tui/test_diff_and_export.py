@@ -121,7 +121,7 @@ class FakeExports:
         if self.refuse is not None:
             raise self.refuse
         self.asked.append((conversation_id, form, path))
-        return f"/work/{path or 'chat-1.1.html'}"
+        return f"/here/{path or 'chat-1.1.html'}"
 
 
 async def test_export_writes_the_chat_that_is_shown_and_says_where_or_why_not() -> None:
@@ -130,11 +130,11 @@ async def test_export_writes_the_chat_that_is_shown_and_says_where_or_why_not() 
     async with running(view(user(1, "go"), answer(2, "Done.")), house=house) as rig:
         await rig.type("/export")
         await rig.press("enter")
-        assert "✓ The chat is written to /work/chat-1.1.html" in rig.text()
+        assert "✓ The chat is written to /here/chat-1.1.html" in rig.text()
         await rig.type("/export markdown talk.md")
         await rig.press("enter")
         assert exports.asked == [(1, "html", None), (1, "markdown", "talk.md")]
-        exports.refuse = BadRequest("'/work/talk.md' is there already. Nothing was written.", hint="Name another file.")
+        exports.refuse = BadRequest("'/here/talk.md' is there already. Nothing was written.", hint="Name another file.")
         await rig.type("/export talk.md")
         await rig.press("enter")
-        assert "'/work/talk.md' is there already. Nothing was written. Name another file." in rig.text()
+        assert "'/here/talk.md' is there already. Nothing was written. Name another file." in rig.text()

@@ -167,8 +167,8 @@ async def test_reload_takes_other_keys_over_and_tells_what_is_wrong_with_them() 
 
 
 async def test_what_is_wrong_with_the_file_is_said_from_the_first_paint_on() -> None:
-    async with running(keys=keymap("{", "/home/me/keybindings.json")) as rig:
-        assert "/home/me/keybindings.json is not a JSON object" in rig.text()
+    async with running(keys=keymap("{", "config/keybindings.json")) as rig:
+        assert "config/keybindings.json is not a JSON object" in rig.text()
 
 
 async def test_hotkeys_shows_the_keys_as_they_are_bound_with_the_names_of_their_actions() -> None:

@@ -163,7 +163,7 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
 
     def _show(self) -> None:
         for box in self.query("#picker"):  # it is not there yet while the screen is being made
-            box.border_title = Content(self._title)
+            box.border_title = Content(safe_line(self._title))
         self._list.typed = self._typed
         self._preview.show(self._list.chosen.preview if self._list.chosen is not None else "")
         self._list.refresh()
