@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.compose import all_models, open_harness, open_session
 from pi_durable_tui.cli.setup import Setup
-from pi_durable_tui.errors import BadRequest, NotFound, PidurableError
+from pi_durable_tui.errors import BadRequest, NotFound, PidurableError, StoreCorrupt
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.harness import Harness
 
@@ -32,21 +32,35 @@ class Found:
 
 
 async def find_chats(setup: Setup, *, note: Callable[[str], None]) -> tuple[Found, ...]:
-    """All chats that are not empty, the one that `--continue` takes first. A session that cannot be read is noted and left out."""
+    """All chats that are not empty, the one that `--continue` takes first. What cannot be read is noted and left out."""
+    found, unreadable = await _look(setup)
+    for _, error in unreadable:
+        note(f"{error.message} {error.hint}")
+    return found
+
+
+async def _look(setup: Setup) -> tuple[tuple[Found, ...], list[tuple[int, PidurableError]]]:
+    """The chats, and the sessions that cannot be read, or not whole, with why."""
     found: list[list[Found]] = []
+    unreadable: list[tuple[int, PidurableError]] = []
     for number in paths.session_numbers(setup.place):
         try:
             chats = await _chats_of(setup, number)
         except NotFound:
             continue
         except PidurableError as error:
-            note(f"{error.message} {error.hint}")
+            unreadable.append((number, error))
             continue
-        for chat in chats:
-            if chat.damage:
-                note(f"Chat {number}.{chat.conversation_id} cannot be read. {chat.damage} pidurable sessions salvage {number} rescues what can be read.")
+        unreadable += [(number, _damaged(number, chat)) for chat in chats if chat.damage]
         found.append([Found(session=number, chat=chat) for chat in chats if not chat.damage])
-    return merged(found)
+    return merged(found), unreadable
+
+
+def _damaged(number: int, chat: Chat) -> StoreCorrupt:
+    error = StoreCorrupt("", where="", what="")
+    error.message = f"Chat {number}.{chat.conversation_id} cannot be read. {chat.damage}"
+    error.hint = f"pidurable sessions salvage {number} rescues what can be read."
+    return error
 
 
 async def _chats_of(setup: Setup, number: int) -> list[Chat]:
@@ -74,12 +88,19 @@ async def choose(setup: Setup, chat_id: str | None, *, note: Callable[[str], Non
     Raises:
         BadRequest: The id has not the form of one.
         NotFound: There is no such chat, or none at all.
+        StoreCorrupt, SchemaTooNew, Refused, EnvironmentFailure: What may hold it cannot be read. Nothing was changed.
     """
     wanted = None if chat_id is None else parse_id(chat_id)
-    found = await find_chats(setup, note=note)
+    found, unreadable = await _look(setup)
     chosen = next((item for item in found if wanted in (None, (item.session, item.chat.conversation_id))), None)
+    reason = None if chosen is not None else next((error for number, error in unreadable if wanted is None or wanted[0] == number), None)
+    for _, error in unreadable:
+        if error is not reason:
+            note(f"{error.message} {error.hint}")
     if chosen is not None:
         return chosen
+    if reason is not None:
+        raise reason
     what = "chat" if chat_id is None else f"chat {chat_id}"
     raise NotFound(what, where=repr(str(setup.place.directory)), hint=_where_else(setup) if chat_id is None else "pidurable sessions lists them.")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -189,3 +191,23 @@ def test_without_a_home_the_user_database_tells_it_and_a_home_that_is_not_there_
     for home in ("", str(tmp_path / "nowhere")):
         ended = desk.run("sessions", HOME=home)
         assert (ended.code, ended.stderr) == (0, f"pidurable: no chats in '{desk.work}' yet.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CL-6", "ST-13", "ST-15")
+def test_the_only_chat_that_cannot_be_read_is_not_told_as_none(at_desk: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert at_desk.run("-p", "--model", "playback/01-hello", "what happens if the power goes out now?").code == 0
+    (path,) = at_desk.data.glob("*/session.sqlite")
+    whole = path.read_bytes()
+    commands = (["log"], ["inspect"], ["-c", "-p"], ["sessions", "record", "../new"], ["export"])
+    for change, code, words in (
+        ("UPDATE entries SET record = replace(record, 'power', 'qower')", 6, "is damaged: entries"),
+        ("UPDATE durable_metadata SET schema_version = 99; PRAGMA user_version = 99", 3, "has schema version 99; this program knows versions up to"),
+    ):
+        with contextlib.closing(sqlite3.connect(path)) as store:
+            store.executescript(change)
+        for command in commands:
+            ended, text = said(command, capsys)
+            assert (ended, words in text, "The file was not touched." in text) == (code, True, True), (command, text)
+        assert (main.run(["sessions"]), words in capsys.readouterr().err) == (0, True)
+        path.write_bytes(whole)

@@ -13,9 +13,9 @@ from pathlib import Path
 from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.chats import Found, choose, find_chats
 from pi_durable_tui.cli.compose import open_session
-from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.sessions.listing import store_path, table
+from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest, EnvironmentFailure, PidurableError, Refused
 from pi_durable_tui.harness.chats import rename
 from pi_durable_tui.session.session import Session

@@ -32,12 +32,15 @@ _TITLE_CELLS = 48
 def list_sessions(*, cwd: str | None, as_json: bool) -> int:
     """Print the chats, the one that --continue takes first."""
     setup = set_up(cwd, os.environ)
-    found = asyncio.run(find_chats(setup, note=note))
+    unreadable: list[str] = []
+    found = asyncio.run(find_chats(setup, note=unreadable.append))
+    for text in unreadable:
+        note(text)
     if as_json:
         print(safe_json(msgspec.json.encode([_json(setup, item) for item in found])))
     elif found:
         print(table(found, None))
-    else:
+    elif not unreadable:
         note(f"no chats in {str(setup.place.directory)!r} yet.")
     return 0
 

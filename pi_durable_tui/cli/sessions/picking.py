@@ -6,9 +6,9 @@ import asyncio
 import sys
 
 from pi_durable_tui.cli.chats import Found, find_chats
-from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.sessions.listing import table
+from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.errors import BadRequest, NotFound
 
 MOST_SHOWN = 20
