@@ -189,7 +189,7 @@ async def test_every_image_of_a_power_cut_over_a_journal_is_the_store_after_some
 
 MOUNTS = """\
 22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw
-30 22 0:40 / /home rw shared:7 master:2 - btrfs /dev/vdb rw,subvol=/home
+30 22 0:40 / /srv rw shared:7 master:2 - btrfs /dev/vdb rw,subvol=/home
 41 22 0:50 / /mnt/my\\040files rw - nfs4 server:/files rw
 42 41 0:51 / /mnt/my\\040files/near rw - tmpfs none rw
 43 22 0:52 / /over rw - ext4 /dev/vdc rw
@@ -202,8 +202,8 @@ odd line
     ("path", "kind"),
     [
         ("/", "ext4"),
-        ("/homework", "ext4"),
-        ("/home/somebody", "btrfs"),
+        ("/srvwork", "ext4"),
+        ("/srv/somebody", "btrfs"),
         ("/mnt/my files", "nfs4"),
         ("/mnt/my files/a", "nfs4"),
         ("/mnt/my files/near/a", "tmpfs"),
@@ -218,7 +218,7 @@ def test_the_kind_of_a_file_system_is_that_of_the_nearest_and_latest_mount_above
 
 
 def test_the_options_of_a_mount_are_those_of_the_mount_and_of_the_file_system() -> None:
-    assert mount_of(MOUNTS, "/home") == Mount("btrfs", frozenset({"rw", "subvol=/home"}))
+    assert mount_of(MOUNTS, "/srv") == Mount("btrfs", frozenset({"rw", "subvol=/home"}))
 
 
 def test_what_another_machine_or_a_program_has_a_hand_in_counts_as_a_network() -> None:

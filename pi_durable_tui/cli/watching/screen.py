@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from typing import TYPE_CHECKING
 
 from pi_durable_tui.cli.chats import Found, choose, open_for_reading
 from pi_durable_tui.cli.paths import folders
@@ -15,9 +16,9 @@ from pi_durable_tui.cli.terminal import COLORS, SWITCH_S, HarnessThread
 from pi_durable_tui.cli.watching.followed import followed, owner_of
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.observation.following import follow_tasks
-from pi_durable_tui.tui.palette import palette_of
-from pi_durable_tui.tui.status import Place
-from pi_durable_tui.tui.watching.app import WatchApp, Watched
+
+if TYPE_CHECKING:
+    from pi_durable_tui.tui.watching.app import Watched
 
 KILLED = "pidurable watch was killed. It had written nothing, and whatever it watched goes on. Again: pidurable watch"
 
@@ -34,6 +35,11 @@ def run_watch_app(setup: Setup, chat_id: str | None) -> tuple[int, Found | None]
     Raises:
         PidurableError: What ended the app; the terminal is as before.
     """
+    # The library of the screen is loaded with the app only.
+    from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415
+    from pi_durable_tui.tui.status import Place  # noqa: PLC0415
+    from pi_durable_tui.tui.watching.app import WatchApp  # noqa: PLC0415
+
     with TerminalGuard(KILLED) as guard:
         sys.setswitchinterval(SWITCH_S)
         worker = HarnessThread()
@@ -67,6 +73,8 @@ class _Reader:
 
     async def open(self, worker: HarnessThread) -> Watched:
         """Find the chat and open its session for reading."""
+        from pi_durable_tui.tui.watching.app import Watched  # noqa: PLC0415 - the same
+
         setup = self._setup
         told: list[str] = []
         found = self.found = await choose(setup, self._chat_id, note=told.append)
