@@ -1,4 +1,4 @@
-"""What write and edit share: preparing a change, making it, and asking the file afterwards what became of it (rule TO-8).
+"""What write and edit share: a tool that plans a change, makes it, and asks the file afterwards what became of it (rule TO-8).
 
 The content before and the content after are named by digests, stored before anything is written.
 """
@@ -6,15 +6,17 @@ The content before and the content after are named by digests, stored before any
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Effects, Reconciled, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Effects, Reconciled, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import Json, JsonObject, clean_text
 from pi_durable_tui.tools import files
-from pi_durable_tui.tools.environment import LocalEnvironment
+from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
 from pi_durable_tui.tools.result import failed, succeeded
 from pi_durable_tui.tools.text import text_file
 from pi_durable_tui.tools.text.diff import unified
@@ -52,6 +54,66 @@ class Change:
     def intent(self) -> Intent:
         """What is stored before the change is made."""
         return Intent(path=self.path, before=None if self.before is None else files.digest(self.before), after=files.digest(self.after))
+
+
+class Aimed(Protocol):
+    """Arguments that name a file."""
+
+    @property
+    def path(self) -> str: ...
+
+
+A = TypeVar("A", bound=Aimed)
+
+
+def changing_tool(
+    name: str,
+    description: str,
+    arguments: type[A],
+    *,
+    title: Callable[[A], str],
+    plan: Callable[[A, LocalEnvironment, Intent | None], Change | ToolResult],
+    verb: str,
+) -> Tool:
+    """A tool that changes one file.
+
+    Args:
+        plan: (arguments, environment, stored intent) -> the change, or a refusal. An intent was checked when it was made; after a restart
+            nothing is known of the file, but its digests still hold.
+        verb: What is said to have been done.
+    """
+
+    async def planned(wanted: A, context: ToolContext) -> Change | ToolResult:
+        return await in_thread(lambda: plan(wanted, environment_of(context), None))
+
+    async def prepare(wanted: A, context: ToolContext) -> Json | ToolResult:
+        found = await planned(wanted, context)
+        return found if isinstance(found, ToolResult) else found.intent.to_json()
+
+    async def preview(wanted: A, context: ToolContext) -> JsonObject:
+        found = await planned(wanted, context)
+        return {} if isinstance(found, ToolResult) else await in_thread(lambda: details(found))
+
+    def carry_out(wanted: A, context: ToolContext) -> ToolResult:
+        environment, intent = environment_of(context), read_intent(context.prepared)
+        found = plan(wanted, environment, intent)
+        if isinstance(found, ToolResult):
+            return found
+        return (intent and changed_since(found, intent)) or make(found, context, environment, verb)
+
+    return Tool(
+        name=name,
+        description=description,
+        arguments=arguments,
+        execute=lambda wanted, context: in_thread(lambda: carry_out(wanted, context)),
+        title=title,
+        access="edit",
+        replay="reconcile",
+        prepare=prepare,
+        reconcile=lambda _wanted, context: in_thread(lambda: reconcile(context, environment_of(context))),
+        preview=preview,
+        effects=lambda wanted, context: in_thread(lambda: effects(wanted.path, environment_of(context))),
+    )
 
 
 def effects(path: str, environment: LocalEnvironment) -> Effects:

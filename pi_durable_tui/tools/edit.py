@@ -7,11 +7,11 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Effects, Reconciled, Tool, ToolContext, ToolResult
-from pi_durable_tui.records.json import Json, JsonObject, clean_text
-from pi_durable_tui.tools import change as changes
+from pi_durable_tui.harness.ports import Tool, ToolResult
+from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.tools import files
-from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
+from pi_durable_tui.tools.change import Change, Intent, changing_tool
+from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.result import failed, title
 from pi_durable_tui.tools.text import edit_match, text_file
 
@@ -38,19 +38,7 @@ class EditArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def edit_tool() -> Tool:
     """The tool, ready to be registered."""
-    return Tool(
-        name="edit",
-        description=DESCRIPTION,
-        arguments=EditArguments,
-        execute=_execute,
-        title=_title,
-        access="edit",
-        replay="reconcile",
-        prepare=_prepare,
-        reconcile=_reconcile,
-        preview=_preview,
-        effects=_effects,
-    )
+    return changing_tool("edit", DESCRIPTION, EditArguments, title=_title, plan=_plan, verb="Edited")
 
 
 def _title(arguments: EditArguments) -> str:
@@ -58,38 +46,7 @@ def _title(arguments: EditArguments) -> str:
     return title("edit", arguments.path + (f" ({count} edits)" if count > 1 else ""))
 
 
-async def _prepare(arguments: EditArguments, context: ToolContext) -> Json | ToolResult:
-    planned = await in_thread(lambda: _plan(arguments, environment_of(context)))
-    return planned if isinstance(planned, ToolResult) else planned.intent.to_json()
-
-
-async def _effects(arguments: EditArguments, context: ToolContext) -> Effects:
-    return await in_thread(lambda: changes.effects(arguments.path, environment_of(context)))
-
-
-async def _preview(arguments: EditArguments, context: ToolContext) -> JsonObject:
-    planned = await in_thread(lambda: _plan(arguments, environment_of(context)))
-    return {} if isinstance(planned, ToolResult) else await in_thread(lambda: changes.details(planned))
-
-
-async def _reconcile(_arguments: EditArguments, context: ToolContext) -> Reconciled:
-    return await in_thread(lambda: changes.reconcile(context, environment_of(context)))
-
-
-async def _execute(arguments: EditArguments, context: ToolContext) -> ToolResult:
-    return await in_thread(lambda: _edit(arguments, context))
-
-
-def _edit(arguments: EditArguments, context: ToolContext) -> ToolResult:
-    environment = environment_of(context)
-    intent = changes.read_intent(context.prepared)
-    planned = _plan(arguments, environment, intent)
-    if isinstance(planned, ToolResult):
-        return planned
-    return (intent and changes.changed_since(planned, intent)) or changes.make(planned, context, environment, "Edited")
-
-
-def _plan(arguments: EditArguments, environment: LocalEnvironment, intent: changes.Intent | None = None) -> changes.Change | ToolResult:
+def _plan(arguments: EditArguments, environment: LocalEnvironment, intent: Intent | None) -> Change | ToolResult:
     """The change to make; a refusal when any edit does not apply."""
     try:
         path = environment.resolve(arguments.path) if intent is None else intent.path
@@ -108,7 +65,7 @@ def _plan(arguments: EditArguments, environment: LocalEnvironment, intent: chang
         after = file.encode(edit_match.apply(file.text, tuple(_original(replacement, view, file) for replacement in found)))
     except UnicodeEncodeError as error:
         return failed(f"{path} is in {file.encoding}, which has no {error.object[error.start]!r}. Nothing was changed.")
-    return changes.Change(path=path, before=before, after=after)
+    return Change(path=path, before=before, after=after)
 
 
 def _plain(text: str) -> str:

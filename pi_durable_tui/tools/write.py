@@ -8,11 +8,11 @@ from typing import Annotated
 import msgspec
 
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.ports import Effects, Reconciled, Tool, ToolContext, ToolResult
-from pi_durable_tui.records.json import Json, JsonObject, clean_text
-from pi_durable_tui.tools import change as changes
+from pi_durable_tui.harness.ports import Tool, ToolResult
+from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.tools import files
-from pi_durable_tui.tools.environment import LocalEnvironment, environment_of, in_thread
+from pi_durable_tui.tools.change import Change, Intent, changing_tool
+from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.result import failed, title
 from pi_durable_tui.tools.text import text_file
 from pi_durable_tui.tools.text.truncate import line_count
@@ -31,19 +31,7 @@ class WriteArguments(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 def write_tool() -> Tool:
     """The tool, ready to be registered."""
-    return Tool(
-        name="write",
-        description=DESCRIPTION,
-        arguments=WriteArguments,
-        execute=_execute,
-        title=_title,
-        access="edit",
-        replay="reconcile",
-        prepare=_prepare,
-        reconcile=_reconcile,
-        preview=_preview,
-        effects=_effects,
-    )
+    return changing_tool("write", DESCRIPTION, WriteArguments, title=_title, plan=_plan, verb="Wrote")
 
 
 def _title(arguments: WriteArguments) -> str:
@@ -51,39 +39,7 @@ def _title(arguments: WriteArguments) -> str:
     return title("write", f"{arguments.path} ({lines} {'line' if lines == 1 else 'lines'})")
 
 
-async def _prepare(arguments: WriteArguments, context: ToolContext) -> Json | ToolResult:
-    planned = await in_thread(lambda: _plan(arguments, environment_of(context)))
-    return planned if isinstance(planned, ToolResult) else planned.intent.to_json()
-
-
-async def _effects(arguments: WriteArguments, context: ToolContext) -> Effects:
-    return await in_thread(lambda: changes.effects(arguments.path, environment_of(context)))
-
-
-async def _preview(arguments: WriteArguments, context: ToolContext) -> JsonObject:
-    planned = await in_thread(lambda: _plan(arguments, environment_of(context)))
-    return {} if isinstance(planned, ToolResult) else await in_thread(lambda: changes.details(planned))
-
-
-async def _reconcile(_arguments: WriteArguments, context: ToolContext) -> Reconciled:
-    return await in_thread(lambda: changes.reconcile(context, environment_of(context)))
-
-
-async def _execute(arguments: WriteArguments, context: ToolContext) -> ToolResult:
-    return await in_thread(lambda: _write(arguments, context))
-
-
-def _write(arguments: WriteArguments, context: ToolContext) -> ToolResult:
-    environment = environment_of(context)
-    intent = changes.read_intent(context.prepared)
-    # An intent was checked when it was made; after a restart nothing is known of the file, but the digests still hold.
-    planned = _plan(arguments, environment, intent)
-    if isinstance(planned, ToolResult):
-        return planned
-    return (intent and changes.changed_since(planned, intent)) or changes.make(planned, context, environment, "Wrote")
-
-
-def _plan(arguments: WriteArguments, environment: LocalEnvironment, intent: changes.Intent | None = None) -> changes.Change | ToolResult:
+def _plan(arguments: WriteArguments, environment: LocalEnvironment, intent: Intent | None) -> Change | ToolResult:
     """The change to make; a refusal when the file holds what the model has not seen."""
     try:
         path = environment.resolve(arguments.path) if intent is None else intent.path
@@ -92,7 +48,7 @@ def _plan(arguments: WriteArguments, environment: LocalEnvironment, intent: chan
         return failed(f"{error.message} Nothing was written.")
     content = clean_text(arguments.content)
     if not before:
-        return changes.Change(path=path, before=before, after=content.encode())
+        return Change(path=path, before=before, after=content.encode())
     planned = _like(before, content, path)
     now = files.digest(before)
     if intent is not None or environment.seen(path) == now or now == planned.intent.after:
@@ -102,7 +58,7 @@ def _plan(arguments: WriteArguments, environment: LocalEnvironment, intent: chan
     return failed(f"{path} has changed since it was read. Nothing was written. Read it again, then write with the newer text in mind.")
 
 
-def _like(before: bytes, content: str, path: str) -> changes.Change:
+def _like(before: bytes, content: str, path: str) -> Change:
     """The new content with the mark, declared encoding and, where all of the old file has them, Windows line endings."""
     old = text_file.decode(before)
     remarks: list[str] = []
@@ -113,6 +69,6 @@ def _like(before: bytes, content: str, path: str) -> changes.Change:
         remarks.append("Windows line endings")
     if old.mark:
         remarks.append("byte order mark")
-        return changes.Change(path=path, before=before, after=old.encode(text), remark=f" Kept its {' and '.join(remarks)}.")
+        return Change(path=path, before=before, after=old.encode(text), remark=f" Kept its {' and '.join(remarks)}.")
     mark = codecs.BOM_UTF8 if content.startswith("\ufeff") else b""
-    return changes.Change(path=path, before=before, after=mark + text.encode(), remark=f" Kept its {remarks[0]}." if remarks else "")
+    return Change(path=path, before=before, after=mark + text.encode(), remark=f" Kept its {remarks[0]}." if remarks else "")
