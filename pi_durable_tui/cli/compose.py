@@ -45,7 +45,7 @@ class Environments:
 
     def __init__(self, setup: Setup, number: int) -> None:
         self._setup = setup
-        self._state = setup.place.folder / f"session-{number}.files"
+        self._state = paths.session_files(setup.place, number)
         self._made: dict[tuple[int, str], LocalEnvironment] = {}
         self._sandbox = sandbox_of(setup)
 
@@ -164,7 +164,7 @@ def workplace_of(setup: Setup, number: int, storage: Storage) -> Workplace:
     agent = Agent(cwd=stored_directory(setup))
     recorder = FileRecorder(
         root=str(setup.place.directory),
-        folder=setup.place.folder / f"session-{number}.files" / "contents",
+        folder=paths.session_files(setup.place, number) / "contents",
         clock=setup.clock,
         reading=frozenset(tool.name for tool in all_tools() if tool.access == "read"),
         resolve=lambda conversation_id, path: environments(conversation_id, agent).resolve(path),

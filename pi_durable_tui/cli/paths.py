@@ -167,6 +167,11 @@ def session_path(where: Place, number: int, kind: StoreKind) -> Path:
     return where.folder / (f"session.{kind}" if number == 1 else f"session-{number}.{kind}")
 
 
+def session_files(where: Place, number: int) -> Path:
+    """The folder beside session `number` that holds full outputs, kept versions of files, logs of servers; a folder for each conversation."""
+    return where.folder / f"session-{number}.files"
+
+
 def session_kinds(where: Place, number: int) -> tuple[StoreKind, ...]:
     """The kinds in which session `number` is there: none, one, or both when its conversion was cut off."""
     return tuple(kind for kind in STORE_KINDS if session_path(where, number, kind).exists())

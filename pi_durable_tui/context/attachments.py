@@ -28,7 +28,6 @@ _MENTION = re.compile(r'(?<![^\s(\[{"\'])@(?:"([^"\n]+)"|([^\s"@][^\s]*))')
 _TRAILING = ".,;:!?)]}'\""
 
 
-
 @dataclass(frozen=True, slots=True)
 class Mention:
     """One `@name` in a text; `spellings` are the names it may stand for, the longest first."""

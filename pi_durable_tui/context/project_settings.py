@@ -1,7 +1,7 @@
 """What `.pidurable/settings.json` of a trusted project may say (rule SA-6). PURE.
 
-Which model to ask, how much it reasons, and which MCP servers to start or to ask, nothing else. Addresses of models, keys, headers, modes of approval, store paths and trust have no key here. Whatever else the file says is told and left out: a
-project does not stop the start.
+Which model to ask, how much it reasons, and which MCP servers to start or to ask, nothing else. Addresses of models, keys, headers,
+modes of approval, store paths and trust have no key here. Whatever else the file says is told and left out: a project does not stop the start.
 """
 
 from __future__ import annotations

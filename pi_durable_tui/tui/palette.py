@@ -152,8 +152,6 @@ ANSI = Palette(
     name_color="cyan",
 )
 
-PALETTES = {palette.name: palette for palette in (DARK, LIGHT, ANSI)}
-
 
 def palette_of(theme: ThemeName, *, colors: str = "") -> Palette:
     """The palette of a theme.

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from pi_durable_tui.records import submission, task
 from tests.architecture.source import SPEC
 
-TABLES: dict[str, Mapping[str, frozenset[str]]] = {"task": task.TRANSITIONS, "submission": submission.TRANSITIONS}
+TABLES = {"task": task.TRANSITIONS, "submission": submission.TRANSITIONS}
 
 
-def drawn(table: Mapping[str, frozenset[str]]) -> str:
+def drawn(table: Mapping[Any, frozenset[Any]]) -> str:
     """The table as a mermaid diagram; steps in the order of the table, targets by name."""
     steps = [f"    {before} --> {after}" for before, targets in table.items() for after in sorted(targets)]
     ends = [f"    {status} --> [*]" for status, targets in table.items() if not targets]

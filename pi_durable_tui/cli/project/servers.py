@@ -71,7 +71,7 @@ def servers_of(setup: Setup, number: int, configured: tuple[Configured, ...], *,
     Args:
         in_memory: Nothing is to be left on disk.
     """
-    logs = setup.place.folder / f"session-{number}.files" / "mcp"
+    logs = paths.session_files(setup.place, number) / "mcp"
 
     def log(name: str) -> Callable[[bytes], None]:
         return (lambda _data: None) if in_memory else ServerLog(logs / f"{name}.log", hidden_keys(setup))

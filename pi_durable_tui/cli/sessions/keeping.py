@@ -141,7 +141,7 @@ def check_removable(setup: Setup, found: Found) -> None:
 def _delete(setup: Setup, found: Found) -> None:
     path = store_path(setup, found.session)
     for conversation_id in remove_chat(path, found.chat.conversation_id, clock=setup.clock):
-        shutil.rmtree(setup.place.folder / f"session-{found.session}.files" / str(conversation_id), ignore_errors=True)
+        shutil.rmtree(paths.session_files(setup.place, found.session) / str(conversation_id), ignore_errors=True)
 
 
 def old_ones(found: Sequence[Found], *, before_ms: int) -> tuple[Found, ...]:

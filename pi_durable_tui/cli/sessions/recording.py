@@ -11,6 +11,7 @@ import os
 import shlex
 from pathlib import Path
 
+from pi_durable_tui.cli import paths
 from pi_durable_tui.cli.chats import Found, choose, open_for_reading
 from pi_durable_tui.cli.compose import all_models
 from pi_durable_tui.cli.report import note
@@ -85,5 +86,5 @@ def _doors(setup: Setup, found: Found) -> Doors:
     def tree() -> list[str]:
         return [entry.path for entry in Tree(directory, left_out=GENERATED).entries() if entry.is_file(follow_symlinks=False)]
 
-    kept = Contents(setup.place.folder / f"session-{found.session}.files" / "contents")
+    kept = Contents(paths.session_files(setup.place, found.session) / "contents")
     return Doors(kept=kept.get, on_disk=on_disk, tree=tree)

@@ -116,9 +116,9 @@ def _write(setup: Setup, result: Mended, source: Path, kind: StoreKind) -> int:
     # Outputs that were too long for a result, and what /undo needs, lie beside a session.
     beside = source.with_name(f"{source.name.removesuffix(source.suffix)}.files")
     own = next((each for each in paths.session_numbers(setup.place) if source == paths.session_path(setup.place, each, kind)), None)
-    beside = setup.place.folder / f"session-{own}.files" if own is not None else beside
+    beside = paths.session_files(setup.place, own) if own is not None else beside
     if beside.is_dir():
-        shutil.copytree(beside, setup.place.folder / f"session-{number}.files", symlinks=True, dirs_exist_ok=True)
+        shutil.copytree(beside, paths.session_files(setup.place, number), symlinks=True, dirs_exist_ok=True)
     return number
 
 

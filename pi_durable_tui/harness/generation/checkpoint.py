@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import msgspec
 
 from pi_durable_tui.records.json import Json, JsonObject
@@ -54,6 +52,3 @@ class Tools(Record, frozen=True, tag_field="phase", tag="tools"):
     assistant: int  # entry id
     tools: tuple[int, ...]  # task ids, in call order
     pending: tuple[str, ...] = ()  # call ids, in call order
-
-
-GenerationCheckpoint: TypeAlias = Prepare | Request | RetryAt | Poll | Tools
