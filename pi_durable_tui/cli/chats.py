@@ -39,13 +39,13 @@ async def find_chats(setup: Setup, *, note: Callable[[str], None]) -> tuple[Foun
     return found
 
 
-async def _look(setup: Setup) -> tuple[tuple[Found, ...], list[tuple[int, PidurableError]]]:
-    """The chats, and the sessions that cannot be read, or not whole, with why."""
+async def _look(setup: Setup, *, most: int | None = None) -> tuple[tuple[Found, ...], list[tuple[int, PidurableError]]]:
+    """The chats, or so many of the first ones of each session, and the sessions that cannot be read, or not whole, with why."""
     found: list[list[Found]] = []
     unreadable: list[tuple[int, PidurableError]] = []
     for number in paths.session_numbers(setup.place):
         try:
-            chats = await _chats_of(setup, number)
+            chats = await _chats_of(setup, number, most)
         except NotFound:
             continue
         except PidurableError as error:
@@ -63,10 +63,10 @@ def _damaged(number: int, chat: Chat) -> StoreCorrupt:
     return error
 
 
-async def _chats_of(setup: Setup, number: int) -> list[Chat]:
+async def _chats_of(setup: Setup, number: int, most: int | None) -> list[Chat]:
     harness = await open_for_reading(setup, number)
     try:
-        return [chat for chat in await harness.chats() if chat.unfinished or not chat.is_empty]
+        return [chat for chat in await harness.chats(most=most) if chat.unfinished or not chat.is_empty]
     finally:
         await harness.close()
 
@@ -91,7 +91,7 @@ async def choose(setup: Setup, chat_id: str | None, *, note: Callable[[str], Non
         StoreCorrupt, SchemaTooNew, Refused, EnvironmentFailure: What may hold it cannot be read. Nothing was changed.
     """
     wanted = None if chat_id is None else parse_id(chat_id)
-    found, unreadable = await _look(setup)
+    found, unreadable = await _look(setup, most=1 if wanted is None else None)
     chosen = next((item for item in found if wanted in (None, (item.session, item.chat.conversation_id))), None)
     reason = None if chosen is not None else next((error for number, error in unreadable if wanted is None or wanted[0] == number), None)
     for _, error in unreadable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pi_durable_tui.errors import NotFound, StoreCorrupt
 from pi_durable_tui.harness.live import AGENT, DRAFT, Agent, Draft
@@ -11,11 +12,14 @@ from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address
 from pi_durable_tui.records.entry import USER, StoredEntry
-from pi_durable_tui.records.messages import Text, UserMessage
+from pi_durable_tui.records.messages import Content, Text, UserMessage
+from pi_durable_tui.records.submission import Submission, Unanswered
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 
 TITLE_CHARS = 80
+FIRST_ENTRIES = 20
+"""Among so many the words are looked for that a chat began with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,33 +55,50 @@ class Branch:
     is_subagent: bool
 
 
-async def chats(session: Session) -> tuple[Chat, ...]:
-    """All ownerless conversations: unfinished first, then newest work first, then empty ones, and last those that are damaged."""
-    found = [await _chat(session, conversation) for conversation in await _conversations(session) if conversation.owner is None]
-    return tuple(sorted(found, key=_rank))
+async def chats(session: Session, *, most: int | None = None) -> tuple[Chat, ...]:
+    """The ownerless conversations: unfinished first, then newest work first, then empty ones, and last those that are damaged.
+
+    What it reads grows with the number of chats, never with their length.
+
+    Args:
+        most: So many of the first ones; None: all.
+    """
+    busy = await _busy(session)
+    found = [await _standing(session, each, busy) for each in await _conversations(session) if each.owner is None]
+    first = sorted(found, key=_rank)[:most]
+    return tuple([await _chat(session, standing) for standing in first])
 
 
 async def prompts(session: Session, *, limit: int) -> tuple[str, ...]:
-    """What people asked in ownerless conversations, oldest first; of the newest chats, at most `limit`."""
-    newest = sorted(await chats(session), key=lambda chat: -chat.last_seq)
-    found: list[StoredEntry] = []
-    for chat in newest:
-        if chat.damage:
-            continue
-        cursor: int | None = None
-        while len(found) < limit:
-            page = await session.storage.entries(chat.conversation_id, cursor=cursor, limit=1_000, descending=True)
-            found += [stored for stored in page.items if stored.entry.kind == USER]
-            if page.next is None:
-                break
-            cursor = page.next
-    ordered = sorted(found[:limit], key=lambda stored: stored.seq)
-    return tuple(text for stored in ordered if (text := _text(stored)).strip())
+    """What people asked in ownerless conversations, oldest first; the newest `limit` of what was handed in to any."""
+    chats = {conversation.id for conversation in await _conversations(session) if conversation.owner is None}
+    found: list[str] = []
+    cursor: int | None = None
+    while len(found) < limit:
+        page = await session.storage.submissions(cursor=cursor, limit=min(limit, 1_000), descending=True)
+        found += [text for each in page.items if each.conversation_id in chats and _was_asked(each) and (text := _words(each.content)).strip()]
+        if page.next is None:
+            break
+        cursor = page.next
+    return tuple(reversed(found[:limit]))
+
+
+def _was_asked(submission: Submission) -> bool:
+    """True for what became a message of a person, or waits for that; what was taken back never did."""
+    return submission.kind == USER and not (isinstance(submission.state, Unanswered) and submission.state.entry_id is None)
 
 
 async def branches(session: Session) -> tuple[Branch, ...]:
     """All conversations by id: chats, their forks, and the subagents below them."""
-    return tuple([await _branch(session, conversation) for conversation in await _conversations(session)])
+    busy = await _busy(session)
+    return tuple([await _branch(session, conversation, busy) for conversation in await _conversations(session)])
+
+
+async def counts(session: Session) -> tuple[int, int, int]:
+    """How many chats there are, forks included; how many forks; how many subagents' conversations."""
+    found = await _conversations(session)
+    chats = sum(each.owner is None for each in found)
+    return chats, sum(each.owner is None and each.parent is not None for each in found), len(found) - chats
 
 
 async def rename(session: Session, conversation_id: int, title: str) -> None:
@@ -107,54 +128,88 @@ async def _conversations(session: Session) -> list[Conversation]:
         cursor = page.next
 
 
-async def _branch(session: Session, conversation: Conversation) -> Branch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Standing:
+    """What decides where a chat stands in the list. `seq`: the commit of its newest work."""
+
+    conversation: Conversation
+    unfinished: bool
+    newest: StoredEntry | None = None
+    draft: str = ""
+    seq: int = 0
+    damage: str = ""
+
+
+async def _busy(session: Session) -> set[int]:
+    """The conversations with unfinished work: few, however many there are."""
+    found: set[int] = set()
+    tasks: int | None = 0
+    while tasks is not None:
+        page = await session.storage.tasks(statuses=LIVE_STATUSES, cursor=tasks, limit=1_000)
+        found |= {task.conversation_id for task in page.items}
+        tasks = page.next
+    handed_in: int | None = 0
+    while handed_in is not None:
+        waiting = await session.storage.submissions(statuses=("queued", "placed"), cursor=handed_in, limit=1_000)
+        found |= {submission.conversation_id for submission in waiting.items}
+        handed_in = waiting.next
+    return found
+
+
+async def _standing(session: Session, conversation: Conversation, busy: set[int]) -> _Standing:
+    unfinished = conversation.id in busy
+    try:
+        newest = (await session.storage.entries(conversation.id, limit=1, descending=True)).items
+        if newest:
+            return _Standing(conversation=conversation, unfinished=unfinished, newest=newest[0], seq=newest[0].seq)
+        draft = from_json(await session.snapshot(DRAFT, conversation.id) or {}, Draft).text.strip()
+        seq = await _base_seq(session, DRAFT.address(conversation.id)) if draft else 0
+        return _Standing(conversation=conversation, unfinished=unfinished, draft=draft, seq=seq)
+    except StoreCorrupt as error:
+        return _Standing(conversation=conversation, unfinished=unfinished, damage=error.message)
+
+
+def _rank(standing: _Standing) -> tuple[bool, bool, bool, int]:
+    return (bool(standing.damage), not standing.unfinished, standing.newest is None and not standing.draft, -standing.seq)
+
+
+async def _branch(session: Session, conversation: Conversation, busy: set[int]) -> Branch:
     parent = conversation.parent.conversation_id if conversation.parent is not None else None
     if conversation.owner is not None:
         caller = await session.storage.task(conversation.owner)
         parent = caller.conversation_id if caller is not None else None
-    return Branch(chat=await _chat(session, conversation), parent=parent, is_subagent=conversation.owner is not None)
+    chat = await _chat(session, await _standing(session, conversation, busy))
+    return Branch(chat=chat, parent=parent, is_subagent=conversation.owner is not None)
 
 
-def _rank(chat: Chat) -> tuple[bool, bool, bool, int]:
-    return (bool(chat.damage), not chat.unfinished, chat.is_empty, -chat.last_seq)
-
-
-async def _chat(session: Session, conversation: Conversation) -> Chat:
+async def _chat(session: Session, standing: _Standing) -> Chat:
     try:
-        return await _sound_chat(session, conversation)
+        agent = from_json(await session.snapshot(AGENT, standing.conversation.id) or {}, Agent)
+        text = await _first_text(session, standing.conversation.id) or standing.draft
     except StoreCorrupt as error:
-        return Chat(
-            conversation_id=conversation.id,
-            title="(damaged)",
-            first_text="",
-            last_at_ms=conversation.created_at_ms,
-            last_seq=0,
-            unfinished=False,
-            is_empty=False,
-            model=None,
-            damage=error.message,
-        )
-
-
-async def _sound_chat(session: Session, conversation: Conversation) -> Chat:
-    storage = session.storage
-    agent = from_json(await session.snapshot(AGENT, conversation.id) or {}, Agent)
-    newest = (await storage.entries(conversation.id, limit=1, descending=True)).items
-    first = next((each for each in (await storage.entries(conversation.id, limit=20)).items if each.entry.kind == USER), None)
-    queued = await storage.submissions(conversation_id=conversation.id, statuses=("queued", "placed"), limit=1)
-    live = await storage.tasks(conversation_id=conversation.id, statuses=LIVE_STATUSES, limit=1)
-    draft = from_json(await session.snapshot(DRAFT, conversation.id) or {}, Draft).text.strip() if not newest else ""
-    text = _text(first) or draft
+        standing = replace(standing, damage=standing.damage or error.message)
+        agent, text = Agent(), ""
+    newest = standing.newest
     return Chat(
-        conversation_id=conversation.id,
-        title=agent.title or text.strip().split("\n")[0][:TITLE_CHARS],
+        conversation_id=standing.conversation.id,
+        title="(damaged)" if standing.damage else agent.title or text.strip().split("\n")[0][:TITLE_CHARS],
         first_text=text,
-        last_at_ms=newest[0].entry.at_ms if newest else conversation.created_at_ms,
-        last_seq=newest[0].seq if newest else await _base_seq(session, DRAFT.address(conversation.id)) if draft else 0,
-        unfinished=bool(queued.items or live.items),
-        is_empty=not newest and not draft,
+        last_at_ms=newest.entry.at_ms if newest is not None else standing.conversation.created_at_ms,
+        last_seq=standing.seq,
+        unfinished=standing.unfinished,
+        is_empty=newest is None and not standing.draft and not standing.damage,
         model=agent.model,
+        damage=standing.damage,
     )
+
+
+async def _first_text(session: Session, conversation_id: int) -> str:
+    """What a chat began with: nearly always its very first entry."""
+    for limit in (1, FIRST_ENTRIES):
+        for stored in (await session.storage.entries(conversation_id, limit=limit)).items:
+            if stored.entry.kind == USER and isinstance(stored.entry.message, UserMessage):
+                return _words(stored.entry.message.content)
+    return ""
 
 
 async def _base_seq(session: Session, address: Address) -> int:
@@ -164,6 +219,5 @@ async def _base_seq(session: Session, address: Address) -> int:
     return revisions.base_seq if revisions is not None else 0
 
 
-def _text(stored: StoredEntry | None) -> str:
-    message = stored.entry.message if stored is not None else None
-    return "".join(part.text for part in message.content if isinstance(part, Text)) if isinstance(message, UserMessage) else ""
+def _words(content: Sequence[Content]) -> str:
+    return "".join(part.text for part in content if isinstance(part, Text))

@@ -204,9 +204,9 @@ class Harness:
                 return total
             cursor = page.next
 
-    async def chats(self) -> tuple[Chat, ...]:
-        """The chats of this session: unfinished work first, then the newest work; those nobody wrote in come last."""
-        return await chatting.chats(self.session)
+    async def chats(self, *, most: int | None = None) -> tuple[Chat, ...]:
+        """The chats of this session, or so many of the first: unfinished work first, then the newest; those nobody wrote in come last."""
+        return await chatting.chats(self.session, most=most)
 
     async def start_task(self, conversation_id: int, kind: str, task_input: JsonObject, checkpoint: Checkpoint, *, background: bool = False) -> int:
         """Create a task of an installed kind and run it; returns its id once it is stored.

@@ -7,6 +7,7 @@ has changed (rule ST-6).
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
@@ -130,6 +131,8 @@ def _put(contents: Contents, put: Put, seq: int) -> None:
         case Conversation():
             contents.conversations.put(put.record_id, put.text, put.record, seq)
         case Entry():
+            if put.record_id not in contents.entries.texts:
+                bisect.insort(contents.own_entries.setdefault(put.record.conversation_id, []), put.record_id)
             contents.entries.put(put.record_id, put.text, put.record, seq)
         case Task():
             contents.tasks.put(put.record_id, put.text, put.record, seq)

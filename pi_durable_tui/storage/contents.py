@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
@@ -50,7 +50,7 @@ class Table(Generic[R]):
     def scan(self, keep: Callable[[R], bool], *, cursor: int | None, limit: int, descending: bool) -> list[int]:
         """Up to `limit` + 1 ids from the cursor on."""
         found: list[int] = []
-        for record_id in self._from(cursor, descending=descending):
+        for record_id in ids_from(self.ids, cursor, descending=descending):
             if keep(self.seen[record_id]):
                 found.append(record_id)
                 if len(found) > limit:
@@ -61,12 +61,14 @@ class Table(Generic[R]):
         ids = page(self.scan(keep, cursor=cursor, limit=checked_limit(limit), descending=descending), limit, int)
         return Page(tuple(codec.decode(self.texts[record_id], self.kind) for record_id in ids.items), ids.next)
 
-    def _from(self, cursor: int | None, *, descending: bool) -> Iterator[int]:
-        if descending:
-            end = len(self.ids) if cursor is None else bisect.bisect_right(self.ids, cursor)
-            return (self.ids[index] for index in range(end - 1, -1, -1))
-        start = 0 if cursor is None else bisect.bisect_left(self.ids, cursor)
-        return (self.ids[index] for index in range(start, len(self.ids)))
+
+def ids_from(ids: Sequence[int], cursor: int | None, *, descending: bool) -> Iterator[int]:
+    """The ids of a growing list from the cursor on, itself included if it is there."""
+    if descending:
+        end = len(ids) if cursor is None else bisect.bisect_right(ids, cursor)
+        return (ids[index] for index in range(end - 1, -1, -1))
+    start = 0 if cursor is None else bisect.bisect_left(ids, cursor)
+    return (ids[index] for index in range(start, len(ids)))
 
 
 @dataclass(slots=True)
@@ -79,6 +81,7 @@ class Contents:
     kinds: dict[int, RecordKind] = field(default_factory=dict[int, RecordKind])
     conversations: Table[Conversation] = field(default_factory=lambda: Table(Conversation))
     entries: Table[Entry] = field(default_factory=lambda: Table(Entry))
+    own_entries: dict[int, list[int]] = field(default_factory=dict[int, list[int]])  # of each conversation, by id
     tasks: Table[Task] = field(default_factory=lambda: Table(Task))
     submissions: Table[Submission] = field(default_factory=lambda: Table(Submission))
     requests: dict[tuple[int, str], int] = field(default_factory=dict[tuple[int, str], int])

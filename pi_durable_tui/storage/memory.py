@@ -7,6 +7,7 @@ a file.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection
 
 import msgspec
@@ -21,7 +22,7 @@ from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
 from pi_durable_tui.storage.admission import admit
 from pi_durable_tui.storage.changes import adopt, changes_of
-from pi_durable_tui.storage.contents import Contents
+from pi_durable_tui.storage.contents import Contents, ids_from
 from pi_durable_tui.storage.dump import Dump, check_empty, contents_of, dump_of
 from pi_durable_tui.storage.paging import checked_limit, lowest, page, stretches
 from pi_durable_tui.storage.port import Metadata, Page, PutAside
@@ -191,15 +192,12 @@ class MemoryStorage:
             return None if known is None else known.parent
 
         parts = stretches(conversation_id, parent_of)
-        found: list[int] = []
+        entries, found = self.contents.entries.seen, list[int]()
         for part in reversed(parts) if descending else parts:
-            upto = part.upto
-
-            def inside(entry: Entry, conversation: int = part.conversation_id, upto: int | None = upto) -> bool:
-                return entry.conversation_id == conversation and (upto is None or entry.id <= upto) and keep(entry)
-
-            start = lowest(cursor, upto) if descending else cursor
-            found += self.contents.entries.scan(inside, cursor=start, limit=limit, descending=descending)
+            start = lowest(cursor, part.upto) if descending else cursor
+            ids = ids_from(self.contents.own_entries.get(part.conversation_id, ()), start, descending=descending)
+            seen = ids if part.upto is None or descending else itertools.takewhile(part.upto.__ge__, ids)
+            found += itertools.islice((each for each in seen if keep(entries[each])), limit + 1)
             if len(found) > limit:
                 break
         return found[: limit + 1]

@@ -20,6 +20,7 @@ import apsw
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.harness import chats as chatting
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import LIVE, Agent, Generation, Live, Run
 from pi_durable_tui.harness.registry import Extension
@@ -33,10 +34,12 @@ from pi_durable_tui.records.messages import AssistantMessage, Text, UserMessage
 from pi_durable_tui.records.task import Completed, Pending, Task
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
+from pi_durable_tui.storage.conversion import write_store
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
+from tests.support.big_stores import big
 from tests.support.harness_rig import Folder
 from tests.support.scripted_model import ScriptedModel
 
@@ -51,11 +54,12 @@ class Sizes:
     commits: int = 300
     entries: int = 100_000
     few_entries: int = 1_000
+    chats: int = 1_000
     tasks: int = 500
     openings: int = 7
 
 
-TINY = Sizes(answer_chars=2_000, commits=5, entries=60, few_entries=20, tasks=10, openings=1)
+TINY = Sizes(answer_chars=2_000, commits=5, entries=60, few_entries=20, chats=4, tasks=10, openings=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +202,25 @@ async def sizes_of_stores(folder: Path, sizes: Sizes) -> list[Row]:
     ]
 
 
+async def lists_of_chats(folder: Path, sizes: Sizes) -> list[Row]:
+    """A list of chats does not take longer because they are long, and finding the one that --continue takes is a part of it."""
+    chats = sizes.chats
+    listed: list[tuple[float, float]] = []
+    for number, entries in enumerate((max(sizes.few_entries, 2 * chats), sizes.entries)):
+        path = folder / f"{number}.sqlite"
+        await write_store(big(entries, chats), path, "sqlite", clock=ManualClock())
+        session = await Session.open(await open_sqlite(path, clock=ManualClock(), inline=True, read_only=True), clock=ManualClock())
+        whole = await median_ms(lambda session=session: chatting.chats(session), sizes.openings)
+        listed.append((whole, await median_ms(lambda session=session: chatting.chats(session, most=1), sizes.openings)))
+        await session.close()
+    (few, _), (many, newest) = listed
+    return [
+        Row(name=f"list {chats:,} chats with {sizes.entries:,} entries against those with {sizes.few_entries:,}", value=many / few, limit=1.3),
+        Row(name="  list them", value=many, limit=None, unit="ms"),
+        Row(name="  find the one that --continue takes", value=newest, limit=None, unit="ms"),
+    ]
+
+
 def _entry(entry_id: int) -> Entry:
     return Entry(id=entry_id, conversation_id=1, kind=USER, at_ms=START_MS, message=UserMessage(content=(Text(text=f"entry {entry_id}"),)))
 
@@ -317,4 +340,4 @@ async def chained_tasks(folder: Path, sizes: Sizes) -> list[Row]:
     return [Row(name=f"{sizes.tasks} chained tasks on memory", value=sizes.tasks / took_ms * 1_000, limit=300, unit="tasks/s", is_least=True)]
 
 
-MEASURES: tuple[Callable[[Path, Sizes], Awaitable[list[Row]]], ...] = (partials, sizes_of_stores, jsonl_opening, chained_tasks)
+MEASURES: tuple[Callable[[Path, Sizes], Awaitable[list[Row]]], ...] = (partials, sizes_of_stores, lists_of_chats, jsonl_opening, chained_tasks)

@@ -32,12 +32,10 @@ class Place:
         printed = self.capsys.readouterr()
         return code, printed.out, printed.err
 
-    def put(self, phase: str, name: str = "session.sqlite", *, is_damaged: bool = True) -> None:
-        """A session that was left in a phase; one letter of its first answer is another one."""
-        data = bytearray((SHELF / f"v1-{phase}" / "session.sqlite").read_bytes())
-        if is_damaged:
-            data[data.find(b"The first answer.") + 4] ^= 1
-        (self.folder / name).write_bytes(data)
+    def put(self, phase: str, name: str = "session.sqlite", *, damaged: str = "The first answer.") -> None:
+        """A session that was left in a phase; these words are misspelt wherever they stand."""
+        data = (SHELF / f"v1-{phase}" / "session.sqlite").read_bytes()
+        (self.folder / name).write_bytes(data.replace(damaged.encode(), damaged.swapcase().encode()) if damaged else data)
 
 
 @pytest.fixture
@@ -58,8 +56,8 @@ def of_damaged(here: Place) -> dict[str, bytes]:
 
 @pytest.mark.rule("PR-15", "ST-15", "CL-6")
 def test_a_damaged_chat_is_named_with_the_way_out_and_hides_no_other(here: Place) -> None:
-    here.put("sleep")
-    here.put("tool", "session-2.sqlite", is_damaged=False)
+    here.put("sleep", damaged="the first question")
+    here.put("tool", "session-2.sqlite", damaged="")
     code, out, err = here.run("sessions")
     assert (code, [line.split()[0] for line in out.splitlines()]) == (0, ["ID", "2.1"])
     assert err.startswith(f"pidurable: Chat 1.1 cannot be read. The session {here.store} is damaged: entries ")
@@ -120,7 +118,7 @@ def test_a_folder_of_lines_is_rescued_alike(here: Place) -> None:
 
 @pytest.mark.rule("PR-15")
 def test_a_sound_session_and_one_that_is_not_there_are_left_alone(here: Place) -> None:
-    here.put("tool", is_damaged=False)
+    here.put("tool", damaged="")
     before = of_damaged(here)
     assert here.run("sessions", "salvage", "1") == (0, "", f"pidurable: {here.store} is sound. Nothing was written.\n")
     assert [here.run("sessions", "salvage", *named)[0] for named in ((), ("7",), ("no/such/file",))] == [2, 2, 2]

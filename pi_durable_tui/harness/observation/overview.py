@@ -116,8 +116,6 @@ class Overview:
     async def facts(self) -> SessionFacts:
         """The session in numbers."""
         storage = self._services.session.storage
-        found = await self.branches()
-        subagents = sum(branch.is_subagent for branch in found)
-        forks = sum(branch.parent is not None and not branch.is_subagent for branch in found)
+        chats, forks, subagents = await chatting.counts(self._services.session)
         commits = (await storage.metadata()).next_seq - 1
-        return SessionFacts(store=storage.name, commits=commits, chats=len(found) - subagents, forks=forks, subagents=subagents)
+        return SessionFacts(store=storage.name, commits=commits, chats=chats, forks=forks, subagents=subagents)

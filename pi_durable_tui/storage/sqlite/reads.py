@@ -27,6 +27,7 @@ from pi_durable_tui.storage.sqlite.sql import Sql
 
 R = TypeVar("R", bound=Record)
 
+_ENDED = frozenset({"terminal", "done", "unanswered"})
 _COMMIT_SEQ = 1 + ENTRIES.columns.index("commit_seq")
 
 SELECT_REVISIONS = """
@@ -53,6 +54,16 @@ class Condition:
         """Only rows with that value; None asks for nothing."""
         if value is not None:
             self.add(f"{column} = ?", value)
+
+    def belongs_to(self, conversation_id: int | None, *, among: Collection[str] | None) -> None:
+        """Only rows of that conversation; None asks for nothing.
+
+        Args:
+            among: The statuses that are asked for too. Unfinished work is little, and what has ended grows without end: so rows are looked up
+                by status then, and not among all that the conversation ever had (rule PR-19). The plus sign keeps SQLite from its index.
+        """
+        is_unfinished = among is not None and not _ENDED & set(among)
+        self.equals("+conversation_id" if is_unfinished else "conversation_id", conversation_id)
 
     def is_one_of(self, column: str, values: Collection[str] | None) -> None:
         """Only rows with one of the values; None asks for nothing, an empty collection leaves no row."""

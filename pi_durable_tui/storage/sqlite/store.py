@@ -114,7 +114,7 @@ class SqliteStorage:
         condition = Condition()
         condition.equals("kind", kind)
         condition.is_one_of("status", statuses)
-        condition.equals("conversation_id", conversation_id)
+        condition.belongs_to(conversation_id, among=statuses)
         condition.equals("owner", owner)
         return await self._read(lambda reads: reads.page(TASKS, condition, cursor=cursor, limit=limit, descending=descending))
 
@@ -137,7 +137,7 @@ class SqliteStorage:
         descending: bool = False,
     ) -> Page[Submission]:
         condition = Condition()
-        condition.equals("conversation_id", conversation_id)
+        condition.belongs_to(conversation_id, among=statuses)
         condition.is_one_of("status", statuses)
         return await self._read(lambda reads: reads.page(SUBMISSIONS, condition, cursor=cursor, limit=limit, descending=descending))
 
