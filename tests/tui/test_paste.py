@@ -65,3 +65,10 @@ def test_escape_alone_is_looked_after_until_it_is_a_key(monkeypatch: pytest.Monk
         found += parser.tick(is_quiet=True)
     assert [event.key for event in found if isinstance(event, Key)] == ["escape"]
     assert not parser.is_holding
+
+
+@pytest.mark.rule("TU-12")
+@pytest.mark.parametrize("pieces", [["\x1b\r"], ["\x1b", "\r"], ["a\x1b\rb"], ["\x1b[13;3u"]])
+def test_alt_enter_is_one_key_also_where_the_terminal_sends_escape_and_enter(pieces: list[str]) -> None:
+    assert "key alt+enter" in events(pieces)
+    assert "key enter" not in events(pieces)

@@ -1,8 +1,8 @@
-"""Reads what a terminal sends, and takes a bracketed paste as one piece (rule TU-10, CASE-E3).
+"""Reads what a terminal sends, and takes a bracketed paste as one piece (rules TU-10, TU-12; CASE-E3).
 
 The library's parser looks at every character of a paste, which takes seconds for one of megabytes, and takes escape sequences inside of
 it for keys. Here everything between the two marks is cut out ahead of it; all else goes to it as it came. What may be the beginning of
-a mark is held back until more comes, or nothing does.
+a mark is held back until more comes, or nothing does. Alt+Enter, which most terminals send as Escape and Enter, is one key here.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from textual.events import Paste
 from textual.message import Message
 
 START, END = "\x1b[200~", "\x1b[201~"
+_ESCAPE_ENTER, _ALT_ENTER = "\x1b\r", "\x1b[13;3u"  # the library knows the second one only
 
 
 class PasteParser:
@@ -54,7 +55,7 @@ class PasteParser:
         else:
             before, self._held = _split(data, START)
         if before:
-            yield from self._parser.feed(before)
+            yield from self._parser.feed(before.replace(_ESCAPE_ENTER, _ALT_ENTER))
         return rest
 
     def _pasted(self, data: str, paste: list[str]) -> Generator[Message, None, str]:
