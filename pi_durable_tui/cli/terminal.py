@@ -92,6 +92,7 @@ def run_app(setup: Setup, wish: Wish, *, script: Script | None = None) -> int:
 
 
 def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard | None) -> int:
+    from pi_durable_tui.cli.screen.branch import branch  # noqa: PLC0415 - with the app
     from pi_durable_tui.cli.screen.keys import read_keymap  # noqa: PLC0415 - imports textual
     from pi_durable_tui.tui.app import PidurableApp  # noqa: PLC0415 - the same
     from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
@@ -103,7 +104,7 @@ def _run(setup: Setup, wish: Wish, script: Script | None, guard: TerminalGuard |
     app = PidurableApp(
         starting.open,
         clock=setup.clock,
-        place=Place(directory=str(setup.place.directory)),
+        place=Place(directory=str(setup.place.directory), branch=branch(setup.place.directory)),
         palette=palette_of(setup.settings.theme or "system", colors=setup.environ.get(COLORS, "")),
         first_prompt=wish.prompt,
         keys=read_keymap(folders(setup.environ).config),
@@ -184,7 +185,7 @@ class _Start:
         from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415 - the same
         from pi_durable_tui.tui.rows import Notice  # noqa: PLC0415 - the same
 
-        problem = (f"{opened.problem.message} {opened.problem.hint}",) if opened.problem else ()
+        problem = (f"{opened.problem.message}\n{opened.problem.hint}",) if opened.problem else ()
         workspace = AppWorkspace(self._setup, wish, opened)
         told = (*problem, *app_remarks(opened.workspace, opened.loaded), *opened.remarks, *workspace.remarks)
         if (app := self.app) is not None:

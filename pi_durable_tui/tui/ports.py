@@ -252,7 +252,7 @@ class HarnessPort(Protocol):
 
 
 class DeskPort(Protocol):
-    """What the app needs of the machine: file names, an editor, a browser. Called on threads of their own, never on the screen's."""
+    """What the app needs of the machine: file names, the branch, an editor, a browser. Called on threads of their own, never on the screen's."""
 
     def find(self, query: str, *, limit: int) -> Sequence[str]:
         """The paths below the working directory that fit a few letters best, folders with a "/" at the end. Never waits for a whole scan."""
@@ -260,6 +260,10 @@ class DeskPort(Protocol):
 
     def complete(self, typed: str, *, limit: int) -> Sequence[str]:
         """The paths that a half-typed one may become, in order of names, folders with a "/" at the end."""
+        ...
+
+    def branch(self) -> str:
+        """The branch that the working directory is on; "" for none."""
         ...
 
     def edit(self, text: str) -> str:

@@ -30,6 +30,9 @@ class FakeDesk:
     def complete(self, typed: str, *, limit: int) -> Sequence[str]:
         return [name for name in self.names if name.startswith(typed)][:limit]
 
+    def branch(self) -> str:
+        return ""
+
     def edit(self, text: str) -> str:
         assert self.edited is not None
         return self.edited(text)

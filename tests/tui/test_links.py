@@ -32,6 +32,9 @@ class Desk:
 
     complete = find
 
+    def branch(self) -> str:
+        return ""
+
     def edit(self, text: str) -> str:
         return text
 

@@ -36,6 +36,7 @@ def run_watch_app(setup: Setup, chat_id: str | None) -> tuple[int, Found | None]
         PidurableError: What ended the app; the terminal is as before.
     """
     # The library of the screen is loaded with the app only.
+    from pi_durable_tui.cli.screen.branch import branch  # noqa: PLC0415
     from pi_durable_tui.tui.palette import palette_of  # noqa: PLC0415
     from pi_durable_tui.tui.status import Place  # noqa: PLC0415
     from pi_durable_tui.tui.watching.app import WatchApp  # noqa: PLC0415
@@ -47,7 +48,7 @@ def run_watch_app(setup: Setup, chat_id: str | None) -> tuple[int, Found | None]
         app = WatchApp(
             lambda: worker.call(reader.open(worker)),
             clock=setup.clock,
-            place=Place(directory=str(setup.place.directory)),
+            place=Place(directory=str(setup.place.directory), branch=branch(setup.place.directory)),
             palette=palette_of(setup.settings.theme or "system", colors=setup.environ.get(COLORS, "")),
             keys=read_keymap(folders(setup.environ).config),
         )

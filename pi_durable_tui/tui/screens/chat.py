@@ -6,9 +6,11 @@ does goes up to the app as messages.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec.structs import replace
 from textual import events
 from textual.app import ComposeResult
 from textual.content import Content
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.following import Sight
     from pi_durable_tui.tui.keys.bindings import Keymap
     from pi_durable_tui.tui.palette import Palette
+    from pi_durable_tui.tui.ports import DeskPort
 
 FetchOlder: TypeAlias = "Callable[[int], Awaitable[Sequence[StoredEntry]]]"
 
@@ -78,6 +81,7 @@ class ChatScreen(Screen[None]):
         self._stop_key = ""
         self._projection = Projection()
         self._fetch: FetchOlder | None = None
+        self._desk: DeskPort | None = None
         self._is_fetching = self._has_all = self._is_failed = False
         self._ticker: Timer | None = None
 
@@ -132,6 +136,7 @@ class ChatScreen(Screen[None]):
 
         if self.sight is None:  # until now the conversation that was left stood here: nothing flashes in between
             self.transcript.clear()
+        before = self.view
         self.sight, view, now_ms = sight, sight.view, self._clock.now_ms()
         self.transcript.show_rows(self._projection.apply(view), now_ms=now_ms)
         if self.transcript.is_following and self._projection.older_rows:  # the view has let entries go that nobody looks at
@@ -142,6 +147,8 @@ class ChatScreen(Screen[None]):
         if self.prompt.display == self.is_look:
             self.prompt.display = not self.is_look
             self._focus_home()
+        if self._is_at_work(before) != self._is_at_work(view):
+            self._look_for_branch()
         self._opened_seq = view.seq if self._opened_seq is None else self._opened_seq
         self.doubts.show_doubts(() if self.is_look else doubts(view, self._opened_seq), has_work=bool(view.tasks))
         asking = _asking(sight) if self.can_answer else []
@@ -259,16 +266,29 @@ class ChatScreen(Screen[None]):
 
     def equip(self, opened: Opened, bridge: Bridge) -> None:
         """The harness is open: what the composer and the card about calls in doubt need of it."""
+        self._desk = opened.desk
         self.prompt.equip(opened.desk, bridge.prompts)
         self.doubts.equip(bridge.settle_doubt, bridge.resume, waits=opened.waits)
 
     def on_key(self, event: events.Key) -> None:
-        """What is typed while the card about calls in doubt is there goes into the composer. Esc closes lists also where another key stops."""
+        """What is typed beside the composer goes into it. Esc closes lists also where another key stops."""
         if event.key == "escape":
             self.leave_aside()
-        elif self.doubts.has_focus and self.prompt.display and event.is_printable and event.character is not None:
+        elif self._is_beside and event.is_printable and event.character is not None:
             self.prompt.focus()
             self.prompt.insert(event.character)
+
+    def on_paste(self, event: events.Paste) -> None:
+        """The same for what is pasted."""
+        if self._is_beside:
+            event.stop()
+            self.prompt.focus()
+            self.prompt.post_message(events.Paste(event.text))
+
+    @property
+    def _is_beside(self) -> bool:
+        """True while keys go to what only stands beside the composer: the task graph, the card about calls in doubt."""
+        return self.prompt.display and (self.doubts.has_focus or self.tasks.has_focus)
 
     def on_prompt_failed(self, message: Prompt.Failed) -> None:
         """The editor could not be used."""
@@ -309,6 +329,20 @@ class ChatScreen(Screen[None]):
         self._has_all = len(page) < OLDER_ENTRIES
         if page:
             self.transcript.show_rows(self._projection.prepend(page), now_ms=self._clock.now_ms())
+
+    @staticmethod
+    def _is_at_work(view: ConversationView | None) -> tuple[bool, bool]:
+        """Whether it runs, and whether anything is done to the directory meanwhile."""
+        return (view.is_busy, bool(view.live.tools or view.live.commands)) if view is not None else (False, False)
+
+    def _look_for_branch(self) -> None:
+        """Work may have gone to another one, and so may a person elsewhere: looked for when work begins and ends, never by a timer."""
+        if self._desk is not None:
+            self.run_worker(self._show_branch(self._desk), group="branch", exclusive=True)
+
+    async def _show_branch(self, desk: DeskPort) -> None:
+        self._place = replace(self._place, branch=await asyncio.to_thread(desk.branch))
+        self._show_status()
 
     def _show_status(self) -> None:
         sight, view, now_ms = self.sight, self.view, self._clock.now_ms()

@@ -60,7 +60,7 @@ class TaskPanel(Widget, can_focus=True):
             self.refresh()
 
     def on_key(self, event: events.Key) -> None:
-        """Choosing, stopping, opening; what is typed otherwise goes nowhere."""
+        """Choosing, stopping, opening; what is typed otherwise is not for the panel."""
         node = self.chosen
         match event.key:
             case "up" | "down":
@@ -88,7 +88,7 @@ class TaskPanel(Widget, can_focus=True):
     def render(self) -> Text:
         """Two lines for each task: what it is, and how it is doing."""
         palette = self.palette
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
+        text = Text(end="")
         if not self._rows:
             text.append("Nothing is at work.", palette.style(palette.muted))
         index = self._index or 0
