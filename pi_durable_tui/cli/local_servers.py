@@ -114,8 +114,9 @@ def models_of(answer: bytes) -> tuple[str, ...]:
 
 
 def offer(found: Sequence[Answering]) -> str:
-    """What to say of them; "" for none. PURE."""
-    told = [
-        f"{one.server.name} answers here: --model {one.models[0]}" + (f" (or one of {len(one.models) - 1} more)" if one.models[1:] else "") for one in found
-    ]
-    return " ".join(f"{line}." for line in told)
+    """What to say of them, a line for each; "" for none. PURE."""
+    return "\n".join(f"{one.server.name} answers here{_number(one)}: --model {one.models[0]}, or /model in the app." for one in found)
+
+
+def _number(one: Answering) -> str:
+    return f" with {len(one.models)} models" if one.models[1:] else ""

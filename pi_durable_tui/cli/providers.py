@@ -42,16 +42,19 @@ def unreachable(model: str, environ: Mapping[str, str], base_urls: Mapping[str, 
 
 
 def no_model(offered: str = "", *, settings_file: str = "settings.json") -> ConfigError:
-    """No model was named and no key found: every way to one, short enough for a small screen (rule CL-5).
+    """No model was named and no key found: every way to one, each in a line of its own, short enough for a small screen (rule CL-5).
 
     Args:
         offered: What can be had on this machine; "": no server answers.
         settings_file: Where a model can be named for good.
     """
     keys = ", ".join(PROVIDERS[provider].keys[0] for provider in DEFAULTS)
-    server = "" if offered else " Or start Ollama, llama.cpp or LM Studio on this machine."
-    return ConfigError(
-        "No model is chosen, and no key was found. Nothing was sent.",
-        hint=f"{offered} Set one of {keys}, and start again.{server} Or set OPENAI_BASE_URL and name a model with --model openai/NAME, "
-        f'or for good with "model" in {settings_file}. {_NEXT_STEP}'.strip(),
+    ways = (
+        offered,
+        f"With a key: set one of {keys}, and start again.",
+        "" if offered else "With a model on this machine: start Ollama, llama.cpp or LM Studio, and start again.",
+        "With another server: set OPENAI_BASE_URL, and start again with --model openai/NAME.",
+        f'For good: name it as "model" in {settings_file}.',
+        _NEXT_STEP,
     )
+    return ConfigError("No model is chosen, and no key was found. Nothing was sent.", hint="\n".join(way for way in ways if way))

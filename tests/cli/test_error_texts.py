@@ -179,8 +179,8 @@ def test_a_first_start_without_a_key_names_every_way_to_a_model(at_desk: Desk, c
     code, text = said(["-p", "hi"], capsys)
     assert code == 2
     assert text.startswith("No model is chosen, and no key was found. Nothing was sent. ")
-    assert "Set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, " in text
-    assert f'name a model with --model openai/NAME, or for good with "model" in {at_desk.root}/config/settings.json.' in text
+    assert "With a key: set one of ANTHROPIC_API_KEY, OPENAI_API_KEY, " in text
+    assert f'start again with --model openai/NAME. For good: name it as "model" in {at_desk.root}/config/settings.json.' in text
     assert text.endswith("Without a key: pidurable demo")
     assert not at_desk.data.exists()
 

@@ -85,7 +85,10 @@ def test_only_an_answer_that_lists_models_counts(answer: bytes, models: tuple[st
 @pytest.mark.rule("CL-5")
 def test_the_offer_names_what_to_type() -> None:
     told = offer([Answering(server=SERVERS[0], models=("ollama_chat/a", "ollama_chat/b")), Answering(server=SERVERS[2], models=("lm_studio/c",))])
-    assert told == "Ollama answers here: --model ollama_chat/a (or one of 1 more). LM Studio answers here: --model lm_studio/c."
+    assert told.splitlines() == [
+        "Ollama answers here with 2 models: --model ollama_chat/a, or /model in the app.",
+        "LM Studio answers here: --model lm_studio/c, or /model in the app.",
+    ]
     assert no_model(told).hint.startswith(told)
     assert no_model(told).hint.endswith("Without a key: pidurable demo")
 

@@ -69,6 +69,10 @@ class Outbox:
         if app.deeds.extensions.is_command(text):
             app.deeds.extensions.run(app.bridge, text)
             return
+        if app.view.agent.model is None:  # nobody would answer: better sent once somebody does
+            app.chat.prompt.put_back([text])
+            app.tell("warn", f"No model is chosen: nothing was sent, your message is still here.\n/model{_key(app.keymap.shown('pick_model'))} chooses one.")
+            return
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))
 
     async def _submit(self, bridge: Bridge, text: str, mode: SendMode) -> None:
@@ -95,3 +99,7 @@ class Outbox:
     async def _take_back(self, bridge: Bridge, submission_id: int, text: str) -> None:
         if await bridge.take_back(submission_id):
             self._app.chat.prompt.put_back([text])
+
+
+def _key(shown: str) -> str:
+    return f" ({shown})" if shown else ""
