@@ -56,6 +56,7 @@ class ToolRow(Struct, frozen=True, kw_only=True):
     Attributes:
         output: Its result or, while it runs, the end of its output; `colors` are parts of it.
         dropped_chars: How much of a running output was cut off in front of `output`.
+        amount: How much there is of it when the number of lines of `output` does not tell, or "".
         diff: A unified diff, or ""; `added_lines` and `removed_lines` count the whole change, `is_diff_cut` says that `diff` is not the whole.
         path: The file it is about, or "".
         remarks: What the harness says about the result.
@@ -71,6 +72,7 @@ class ToolRow(Struct, frozen=True, kw_only=True):
     output: str = ""
     colors: tuple[Span, ...] = ()
     dropped_chars: int = 0
+    amount: str = ""
     diff: str = ""
     added_lines: int = 0
     removed_lines: int = 0
@@ -122,7 +124,11 @@ class QueuedRow(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, kw_only=True):
-    """Something the program itself says, once; not part of the transcript. Foreign text is allowed: it is made safe when drawn."""
+    """Something the program itself says, once; not part of the transcript. Foreign text is allowed: it is made safe when drawn.
+
+    Attributes:
+        text: What has happened; further lines are what can be done about it.
+    """
 
     tone: Tone
     text: str
@@ -199,7 +205,7 @@ def _answer_rows(key: str, message: AssistantMessage) -> Iterable[Row]:
             text = "Interrupted here: the program ended while this was being written" if reason == "interrupted" else "Stopped"
             yield MarkRow(key=f"{key}-end", tone="warn", text=text)
         case "error":
-            yield MarkRow(key=f"{key}-end", tone="bad", text=problem_text(message.problem))
+            yield MarkRow(key=f"{key}-end", tone="bad", text=_with_next_step(problem_text(message.problem), reason))
         case "length":
             yield MarkRow(key=f"{key}-end", tone="warn", text="Cut off at the model's output limit")
         case _:
@@ -221,12 +227,13 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
     return ToolRow(
         key=f"tool-{task_id}" if isinstance(task_id, int) else key,
         name=safe_line(message.tool_name, max_cells=40),
-        title=safe_line(_string(data.get("title"))),
+        title=safe_line(_title(message.tool_name, _string(data.get("title")), arguments)),
         status=_result_status(message, codes),
         started_at_ms=_integer(data.get("startedAtMs")),
         duration_ms=_integer(data.get("durationMs")),
         output=shown.text,
         colors=shown.spans,
+        amount=safe_line(" · ".join(images) if images else _size(_integer(details.get("outputBytes"))) if details.get("outputPath") else ""),
         diff=safe_text(_string(details.get("diff"))),
         added_lines=_integer(details.get("added")) or 0,
         removed_lines=_integer(details.get("removed")) or 0,
@@ -279,7 +286,8 @@ def failure_row(failure: Failure) -> MarkRow:
     """Why the last run ended without an answer."""
     if failure.reason in ("aborted", "interrupted"):
         return MarkRow(key="failure", tone="warn", text="Stopped" if failure.reason == "aborted" else "Interrupted")
-    return MarkRow(key="failure", tone="bad", text=problem_text(Problem(reason=failure.reason, message=failure.message)))
+    text = problem_text(Problem(reason=failure.reason, message=failure.message))
+    return MarkRow(key="failure", tone="bad", text=_with_next_step(text, failure.reason))
 
 
 def compaction_failure_row(failure: Failure) -> MarkRow:
@@ -319,10 +327,26 @@ def _output(text: str) -> Colored:
 
 
 def problem_text(problem: Problem | None) -> str:
-    """A problem as one safe line."""
-    if problem is None:
-        return "Failed"
-    return safe_line(f"{problem.message} ({problem.reason})" if problem.message else problem.reason)
+    """A problem as one safe line: what was said of it, else its code."""
+    return safe_line(problem.message or problem.reason) if problem is not None else "Failed"
+
+
+def _with_next_step(text: str, reason: str) -> str:
+    """What ended a run, what is true now, and what a person can do."""
+    choice = "/model chooses a model, any message then tries again" if reason == "no_model" else "any message tries again, /model chooses another model"
+    return f"{text.removesuffix('.')}. What you wrote is stored: {choice}."
+
+
+def _title(name: str, title: str, arguments: JsonObject) -> str:
+    """What a call is about; one that was refused before anybody named it is known by its path or command."""
+    return title if title not in ("", name) else _string(arguments.get("path")) or _string(arguments.get("command"))
+
+
+def _size(size_bytes: int | None) -> str:
+    """Of an output that is kept elsewhere, because only its start and its end are shown; "" for none."""
+    if size_bytes is None:
+        return ""
+    return f"{size_bytes / 1_000_000:.1f} MB" if size_bytes >= 1_000_000 else f"{size_bytes / 1000:.1f} KB"
 
 
 def _harness_words(text: str) -> str:

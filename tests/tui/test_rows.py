@@ -99,7 +99,7 @@ def test_an_interrupted_call_shows_its_stored_output_and_what_is_known() -> None
     [
         ("aborted", Problem(reason="interrupted"), "warn", "Interrupted here: the program ended while this was being written"),
         ("aborted", Problem(reason="aborted"), "warn", "Stopped"),
-        ("error", Problem(reason="auth", message="No key"), "bad", "No key (auth)"),
+        ("error", Problem(reason="auth", message="No key"), "bad", "No key. What you wrote is stored: any message tries again, /model chooses another model."),
         ("length", None, "warn", "Cut off at the model's output limit"),
     ],
 )
@@ -117,14 +117,18 @@ def test_a_wait_before_the_next_attempt_is_a_row() -> None:
         retry=RetryWait(attempt=1, until_ms=START_MS + 4_000, problem=Problem(reason="overloaded", message="Busy")),
     )
     live = with_live(waiting, generation=generation)
-    assert rows_of(Projection(), view(streaming=[], live=live)) == [RetryRow(key="retry-1", attempt=1, until_ms=START_MS + 4_000, reason="Busy (overloaded)")]
+    assert rows_of(Projection(), view(streaming=[], live=live)) == [RetryRow(key="retry-1", attempt=1, until_ms=START_MS + 4_000, reason="Busy")]
 
 
 def test_a_failed_run_is_told_once() -> None:
     failed = with_live(view(), run_failure=Failure(reason="no_model", task_id=1, attempt=1, at_ms=START_MS, message="No model is set"))
-    assert rows_of(Projection(), view(user(1, "hi"), live=failed))[1:] == [MarkRow(key="failure", tone="bad", text="No model is set (no_model)")]
+    assert rows_of(Projection(), view(user(1, "hi"), live=failed))[1:] == [
+        MarkRow(key="failure", tone="bad", text="No model is set. What you wrote is stored: /model chooses a model, any message then tries again.")
+    ]
     told = answer(2, stop="error", problem=Problem(reason="auth"))
-    assert rows_of(Projection(), view(user(1, "hi"), told, live=failed))[1:] == [MarkRow(key="entry-2-end", tone="bad", text="auth")]
+    assert rows_of(Projection(), view(user(1, "hi"), told, live=failed))[1:] == [
+        MarkRow(key="entry-2-end", tone="bad", text="auth. What you wrote is stored: any message tries again, /model chooses another model.")
+    ]
 
 
 @pytest.mark.rule("TU-1")
@@ -253,7 +257,7 @@ def test_a_summary_that_was_not_made_says_why() -> None:
     failure = Failure(reason="auth", task_id=9, attempt=1, at_ms=START_MS, message="bad key")
     made = view(user(1, "go"))
     (_, row) = rows_of(Projection(), replace(made, live=with_live(made, compaction_failure=failure)))
-    assert row == MarkRow(key="compaction-failure", tone="bad", text="The summary was not made: bad key (auth)")
+    assert row == MarkRow(key="compaction-failure", tone="bad", text="The summary was not made: bad key")
 
 
 @pytest.mark.rule("TU-8")

@@ -26,6 +26,7 @@ MARGIN_CELLS = 2
 MAX_TEXT_CELLS = 116
 _FOLDED_DIFF_LINES = 14
 _FOLDED_FAILURE_LINES = 8
+_LINES_OF_ONE = 3  # of a line that is too long and says why something failed
 _TAIL_LINES = 5
 _OWN_LINES = 24
 _UNFOLDED_LINES = 400
@@ -137,7 +138,8 @@ class Painter:
         if unfolded:
             body = self._markdown.wrap(Text(text, style, end=""), self._room)
             return [Text("", end=""), *(Text.assemble(("∴ " if index == 0 else "  ", ours(style)), part, end="") for index, part in enumerate(body))]
-        shown = text.rpartition("\n")[2] if row.is_open else text.partition("\n")[0]
+        first, _, rest = text.partition("\n")
+        shown = text.rpartition("\n")[2] if row.is_open else f"{first} …" if rest else first
         return [Text("", end=""), self._cut(Text.assemble(("∴ ", ours(style)), (shown, style), end=""), self._room + MARGIN_CELLS)]
 
     def _tool(self, row: ToolRow, *, unfolded: bool, joins: bool, now_ms: int) -> list[Text]:
@@ -147,9 +149,9 @@ class Painter:
         result += self._tool_output(row, unfolded=unfolded)
         if row.status in ("failed", "interrupted", "stopped") or unfolded or row.is_own:
             tone = self.palette.warn if row.status != "failed" else self.palette.bad
-            result += [
-                Text.assemble((" " * 4, ours()), self._cut(Text(remark, self.palette.style(tone), end=""), self._room - 2), end="") for remark in row.remarks
-            ]
+            for remark in row.remarks:
+                parts = self._wrapped(Text(remark, self.palette.style(tone), end=""), self._room - 2)
+                result += [Text.assemble((" " * 4, ours()), part, end="") for part in parts]
         return result if joins and len(result) == 1 else [Text("", end=""), *result]
 
     def _tool_line(self, row: ToolRow, now_ms: int) -> Text:
@@ -159,7 +161,7 @@ class Painter:
         facts = Text(" · ".join(_facts(row, now_ms)), palette.style(palette.muted if row.status != "failed" else palette.bad), end="")
         mark = (f"{_STATUS_MARKS[row.status]} ", ours(palette.style(color, bold=True)))
         head = Text.assemble(mark, ("$" if row.is_own else row.name, palette.style(palette.text, bold=True)), end="")
-        title = row.title.removeprefix(f"{row.name} ").strip()
+        title = "" if row.title == row.name else row.title.removeprefix(f"{row.name} ").strip()
         room = min(self.width, MAX_TEXT_CELLS) - MARGIN_CELLS - head.cell_len - facts.cell_len - 4
         head.append("  ")
         head.append_text(self._cut(Text(title, palette.style(palette.text), end=""), max(1, room)))
@@ -185,8 +187,9 @@ class Painter:
         hidden = max(0, count - limit)
         result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else self._unfolds))] if hidden else []
         bar, style = ours(self.palette.style(self.palette.faint)), self.palette.style(self.palette.muted)
+        room, lines = self._room - 2, _LINES_OF_ONE if row.status == "failed" else 1
         for text in colored_lines(row, hidden, style):
-            parts = self._markdown.wrap(text, self._room - 2) if unfolded else [self._cut(text, self._room - 2)]
+            parts = self._markdown.wrap(text, room) if unfolded else self._wrapped(text, room, lines=lines)
             result += [Text.assemble(("  │ ", bar), part, end="") for part in parts]
         return result
 
@@ -223,6 +226,14 @@ class Painter:
 
     def _faint(self, text: str) -> Text:
         return Text.assemble(("    ", ours()), (text, self.palette.style(self.palette.muted)), end="")
+
+    def _wrapped(self, text: Text, width: int, *, lines: int = _LINES_OF_ONE) -> list[Text]:
+        """The first lines that it takes, the last of them cut when there are more."""
+        parts = self._markdown.wrap(text, width) if lines > 1 else [text]
+        if len(parts) > lines:
+            parts = parts[:lines]
+            parts[-1].append(" …")
+        return [self._cut(part, width) for part in parts]
 
     def _cut(self, text: Text, width: int) -> Text:
         if text.cell_len > width:
@@ -262,6 +273,8 @@ def _facts(row: ToolRow, now_ms: int) -> list[str]:
                 facts.append(f"+{row.added_lines} −{row.removed_lines}")
             elif row.exit_code:
                 facts.append(f"exit {row.exit_code}")
+            elif row.status == "done" and row.amount:
+                facts.append(row.amount)
             elif row.status == "done" and row.output:
                 count = row.output.count("\n") + 1
                 facts.append(f"{count:,} line{'s' if count > 1 else ''}")

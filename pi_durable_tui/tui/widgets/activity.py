@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rich.table import Table
 from rich.text import Text
 from textual.widget import Widget
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.rows import Notice
 
 _MAX_NOTICES = 3
+_MAX_LINES = 8
+_MAX_CELLS = 600
 
 
 class Activity(Widget, can_focus=False):
@@ -34,8 +37,8 @@ class Activity(Widget, can_focus=False):
         return self._notices
 
     def say(self, notice: Notice) -> None:
-        """Show a notice, below the ones that are shown; of more than a few the oldest goes."""
-        self._notices = (*self._notices, notice)[-_MAX_NOTICES:]
+        """Show a notice, below the ones that are shown, once; of more than a few the oldest goes."""
+        self._notices = (*(shown for shown in self._notices if shown != notice), notice)[-_MAX_NOTICES:]
         self._changed()
 
     def clear_notices(self) -> bool:
@@ -56,25 +59,24 @@ class Activity(Widget, can_focus=False):
             else:
                 self._changed()
 
-    def render(self) -> Text:
-        """Notices wrap; the work is one line."""
+    def render(self) -> Table:
+        """Behind their marks notices wrap; the work is one line."""
         palette = self.palette
         colors = {"info": palette.accent, "good": palette.good, "warn": palette.warn, "bad": palette.bad}
-        lines: list[Text] = []
+        grid = Table.grid(expand=True)
+        grid.add_column(width=2)
+        grid.add_column(ratio=1)
         for notice in self._notices:
-            mark = {"info": "i ", "good": "✓ ", "warn": "! ", "bad": "✗ "}[notice.tone]
-            lines.append(
-                Text.assemble(
-                    (mark, palette.style(colors[notice.tone], bold=True)), (safe_line(notice.text, max_cells=600), palette.style(colors[notice.tone]))
-                )
-            )
+            mark = {"info": "i", "good": "✓", "warn": "!", "bad": "✗"}[notice.tone]
+            first, *more = [safe_line(line, max_cells=_MAX_CELLS) for line in notice.text.splitlines()[:_MAX_LINES]] or [""]
+            grid.add_row(Text(mark, palette.style(colors[notice.tone], bold=True)), Text(first, palette.style(colors[notice.tone])))
+            for line in more:
+                grid.add_row("", Text(line, palette.style(palette.text)))
         if self._words:
-            line = Text.assemble((f"{self._spinner} ", palette.style(palette.accent, bold=True)), (self._words, palette.style(palette.muted)))
+            line = Text(self._words, palette.style(palette.muted), no_wrap=True, overflow="ellipsis")
             line.append(f"   {self._hint}" if self._hint else "", palette.style(palette.muted, italic=True))
-            lines.append(line)
-        text = Text("\n", end="").join(lines)
-        text.end = ""
-        return text
+            grid.add_row(Text(self._spinner, palette.style(palette.accent, bold=True)), line)
+        return grid
 
     def _changed(self) -> None:
         self.display = bool(self._notices or self._words)

@@ -28,7 +28,7 @@ class Banner(Widget, can_focus=False):
     def render(self) -> Text:
         """The words, then the key."""
         palette = self.palette
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
+        text = Text(end="")
         text.append("◆ ", palette.style(palette.accent, bold=True))
         text.append(safe_line(self._words, max_cells=200), palette.style(palette.text))
         text.append(f"   {self.key} goes back" if self.key else "", palette.style(palette.muted, italic=True))

@@ -10,7 +10,6 @@ from textual.widget import Widget
 
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
-from pi_durable_tui.tui.widgets.menu import fitted
 
 SHOWN = 8
 
@@ -74,4 +73,4 @@ class Choices(Widget, can_focus=False):
                 (f"  {choice.note}" if choice.note else "", palette.style(palette.muted)),
             )
             lines.append(line)
-        return Text("\n", end="").join(fitted(line, self.size.width) for line in lines)
+        return Text("\n", end="").join(lines)

@@ -63,11 +63,4 @@ class Menu(Widget, can_focus=False):
             )
         if len(names) > SHOWN:
             lines.append(Text(f"  {self._chosen + 1} of {len(names)}", palette.style(palette.faint)))
-        return Text("\n", end="").join(fitted(line, self.size.width) for line in lines)
-
-
-def fitted(line: Text, width: int) -> Text:
-    """The line, cut where it would wrap. `width` 0: nobody knows yet how wide it may be."""
-    if width:
-        line.truncate(width, overflow="ellipsis")
-    return line
+        return Text("\n", end="").join(lines)

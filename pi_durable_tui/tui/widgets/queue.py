@@ -34,7 +34,7 @@ class Queue(Widget, can_focus=False):
     def render(self) -> Text:
         """One line for each of the newest, and how many more there are."""
         palette = self.palette
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
+        text = Text(end="")
         hidden = len(self._rows) - _SHOWN
         if hidden > 0:
             text.append(f"  … {hidden} more before\n", palette.style(palette.muted))

@@ -83,7 +83,7 @@ class Search(Widget, can_focus=True):
     def render(self) -> Text:
         """One line: what is looked for, and what was found."""
         palette = self.palette
-        text = Text(no_wrap=True, overflow="ellipsis", end="")
+        text = Text(end="")
         text.append("⌕ ", palette.style(palette.accent, bold=True))
         text.append(safe_line(self.query_text, max_cells=200) if self.query_text else "", palette.style(palette.text))
         text.append("▏", palette.style(palette.accent))

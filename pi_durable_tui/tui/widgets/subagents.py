@@ -131,7 +131,7 @@ class Subagents(Widget, can_focus=False):
     def render(self) -> Styled:
         """Two lines for each of the newest: how it is doing, and what it says."""
         palette = self.palette
-        text = Styled(no_wrap=True, overflow="ellipsis", end="")
+        text = Styled(end="")
         shown = self._cards[-_SHOWN:]
         for index, card in enumerate(shown):
             color = palette.warn if card.is_asking else palette.accent

@@ -1,0 +1,158 @@
+"""Lines that stay one line, notices behind their marks, and what stands beside the composer (TU-5, TU-12, TU-14; CL-5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+from msgspec.structs import replace as with_changes
+from textual.events import Paste
+
+from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.records.messages import Image
+from pi_durable_tui.tui.commands import COMMANDS
+from pi_durable_tui.tui.draw.paint import Painter
+from pi_durable_tui.tui.palette import DARK
+from pi_durable_tui.tui.projection import Projection
+from pi_durable_tui.tui.rows import MarkRow, Notice, Row
+from tests.support.tui_rig import running
+from tests.support.tui_views import answer, result, slot, user, view, with_live
+
+LONG = "it goes on and on " * 20
+
+
+def drawn(row: Row, *, width: int = 60) -> list[str]:
+    return [line.plain.rstrip() for line in Painter(width=width, palette=DARK).lines(row, unfolded=False)]
+
+
+# --------------------------------------------------------------------------------------------------------- one line is one line
+
+
+@pytest.mark.rule("TU-14")
+@pytest.mark.parametrize("width", [40, 80])
+async def test_each_command_of_the_menu_is_one_line_however_narrow_the_window_is(width: int) -> None:
+    async with running(size=(width, 24)) as rig:
+        await rig.press("slash")
+        shown = [line for line in rig.screen_lines() if line.startswith(("› /", "  /"))]
+        assert [line[2:].split()[0] for line in shown] == [f"/{command.name}" for command in COMMANDS[:10]]
+        assert all(len(line) <= width for line in shown)
+
+
+@pytest.mark.rule("TU-7", "TO-10", "TU-14")
+async def test_what_a_command_in_the_background_says_is_one_line_of_its_card() -> None:
+    at_work = slot(7, "bash", "bash serve", output=LONG)
+    busy = view(user(1, "serve it"))
+    async with running(replace(busy, live=with_live(busy, background=(at_work,))), size=(60, 20)) as rig:
+        lines = rig.screen_lines()
+        at = next(index for index, line in enumerate(lines) if line.startswith("◆ serve"))
+        assert (lines[at + 1][:20], lines[at + 1][-1]) == ("│ it goes on and on ", "…")
+        assert lines[at + 2] == ""
+
+
+# ------------------------------------------------------------------------------------------------------------------- notices
+
+
+@pytest.mark.rule("TU-14")
+async def test_a_long_notice_wraps_behind_its_mark_and_further_lines_stand_below() -> None:
+    async with running(size=(40, 20)) as rig:
+        rig.chat.say(Notice(tone="warn", text="Something rather long has happened to it.\nDo this.\nOr that."))
+        await rig.settle()
+        lines = [line for line in rig.screen_lines() if line]
+        at = next(index for index, line in enumerate(lines) if line.startswith("!"))
+        assert lines[at : at + 4] == ["! Something rather long has happened to", "  it.", "  Do this.", "  Or that."]
+
+
+async def test_the_same_notice_is_not_said_twice() -> None:
+    async with running() as rig:
+        for text in ("one", "two", "one"):
+            rig.app.tell("info", text)
+        await rig.settle()
+        assert [line for line in rig.screen_lines() if line.startswith("i ")] == ["i two", "i one"]
+
+
+# ---------------------------------------------------------------------------------------------------------------- tool cards
+
+
+@pytest.mark.rule("TU-5")
+def test_why_a_call_failed_can_be_read_without_unfolding_it() -> None:
+    (row,) = Projection().apply(view(result(3, "edit", "edit", f"a.py: {LONG}", is_error=True, arguments={"path": "a.py"}))).rows
+    _, head, *why = drawn(row)
+    assert head == "✗ edit  a.py  0.1s"
+    assert [line[:4] for line in why] == ["  │ "] * 3
+    assert " ".join(line[4:] for line in why).removesuffix("…").rstrip() in f"a.py: {LONG}"
+    assert why[-1].endswith("…")
+
+
+@pytest.mark.rule("TU-5")
+def test_a_call_that_nobody_could_name_is_not_called_twice() -> None:
+    (row,) = Projection().apply(view(result(3, "todo", "todo", "no such field", is_error=True))).rows
+    assert drawn(row)[1] == "✗ todo    0.1s"
+
+
+@pytest.mark.rule("TU-5", "TU-6")
+def test_pictures_and_outputs_that_are_kept_elsewhere_are_told_by_their_size() -> None:
+    kept = {"outputBytes": 23_893, "outputPath": "/somewhere/call-70.txt"}
+    (row,) = Projection().apply(view(result(3, "bash", "bash seq 1 5000", "1\n…\n5000", details=kept))).rows
+    assert drawn(row)[1] == "✓ bash  seq 1 5000  23.9 KB · 0.1s"
+    whole = result(4, "bash", "bash seq 3", "1\n2\n3", details={"outputBytes": 6, "outputPath": None})
+    (row,) = Projection().apply(view(whole)).rows
+    assert drawn(row)[1] == "✓ bash  seq 3  3 lines · 0.1s"
+    seen = result(5, "read", "read a.png", "a.png is a picture.")
+    message = with_changes(seen.entry.message, content=(*seen.entry.message.content, Image(mime_type="image/png", data="AAAA")))
+    (row,) = Projection().apply(view(with_changes(seen, entry=with_changes(seen.entry, message=message)))).rows
+    assert drawn(row)[1] == "✓ read  a.png  image/png, 3 bytes · 0.1s"
+
+
+# ------------------------------------------------------------------------------------------------------- beside the composer
+
+
+@pytest.mark.rule("TU-10", "OB-4")
+async def test_what_is_typed_or_pasted_while_the_task_graph_has_the_keys_goes_into_the_composer() -> None:
+    async with running() as rig:
+        await rig.press("ctrl+t", "h", "i")
+        assert (rig.chat.prompt.text, rig.chat.prompt.has_focus, rig.chat.tasks.display) == ("hi", True, True)
+        rig.chat.tasks.focus()
+        await rig.settle()
+        rig.chat.tasks.post_message(Paste(" there"))
+        await rig.settle()
+        assert rig.chat.prompt.text == "hi there"
+
+
+@pytest.mark.rule("CL-5")
+async def test_without_a_model_nothing_is_sent_and_the_message_stays_in_the_composer() -> None:
+    nobody = view()
+    async with running(replace(nobody, agent=Agent(model=None, cwd="/"))) as rig:
+        await rig.type("do it")
+        await rig.press("enter")
+        assert rig.asked == []
+        assert rig.chat.prompt.text == "do it"
+        assert "! No model is chosen: nothing was sent, your message is still here.\n  /model (Alt+P) chooses one." in rig.text()
+
+
+@dataclass
+class Moving:
+    """A machine whose branch a test changes."""
+
+    name: str
+
+    def branch(self) -> str:
+        return self.name
+
+
+@pytest.mark.rule("TU-11")
+async def test_the_footer_names_the_branch_as_it_is_after_the_work() -> None:
+    async with running() as rig:
+        rig.chat.equip(replace(rig.opened, desk=Moving("feature/cart")), rig.app.bridge)
+        assert "~/code/shop · main" in rig.text()
+        await rig.show(view(user(1, "go"), tools=[slot(9, "bash", "bash git switch")]))
+        await rig.pilot.app.workers.wait_for_complete()
+        await rig.show(view(user(1, "go"), answer(2, "done"), seq=9))
+        await rig.pilot.app.workers.wait_for_complete()
+        await rig.settle()
+        assert "~/code/shop · feature/cart" in rig.text()
+
+
+@pytest.mark.rule("CASE-H2")
+def test_a_run_that_failed_tells_what_is_true_now_and_the_next_step() -> None:
+    row = MarkRow(key="x", tone="bad", text="Busy. What you wrote is stored: any message tries again, /model chooses another model.")
+    assert drawn(row, width=120)[1] == f"✗ {row.text}"
