@@ -94,7 +94,7 @@ async def _untold(session: Session) -> tuple[tuple[int, tuple[PutAside, ...]], .
 def _tell(transaction: Transaction, conversation_id: int, copies: Sequence[PutAside]) -> None:
     size_bytes = sum(copy.size_bytes for copy in copies)
     places, names = (", ".join(dict.fromkeys(item)) for item in ([copy.cut_from for copy in copies], [copy.name for copy in copies]))
-    message = f"{size_bytes} bytes at the end of {places} were of no stored commit: they were cut off and are kept in {names}, beside the session."
+    message = f"{size_bytes} bytes at the end of {places} {copies[0].what}: they were cut off and are kept in {names}, beside the session."
     files: list[Json] = [{"name": copy.name, "cutFrom": copy.cut_from, "bytes": copy.size_bytes} for copy in copies]
     entry = Entry(
         id=transaction.new_id(),

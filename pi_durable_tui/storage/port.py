@@ -47,6 +47,7 @@ class PutAside:
         name: Of the copy; `digest` tells two apart that had the same name, one after the other.
         cut_from: The file that they stood at the end of.
         conversation_id: Whose they were; None: that cannot be told.
+        what: What is to be said of them, after "… bytes at the end of …".
     """
 
     name: str
@@ -54,6 +55,7 @@ class PutAside:
     size_bytes: int
     cut_from: str
     conversation_id: int | None = None
+    what: str = "were of no stored commit"
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
 from pi_durable_tui.storage.salvage.tables import COLUMNS
 from pi_durable_tui.storage.sqlite import open_sqlite
 from pi_durable_tui.storage.sqlite.keeping import remove_chat
+from pi_durable_tui.storage.sqlite.log_end import WHAT
 from tests.support.damaged_stores import PAGE_BYTES, all_stores, bytes_of, exported, flip, long, lose_page, rescued, wrong
 
 RESCUES = int(os.environ.get("PIDURABLE_TEST_RESCUES", "150"))
@@ -144,3 +145,43 @@ async def test_a_store_without_damage_is_found_whole_and_comes_out_as_it_was(tmp
             assert (found.is_sound, found.records, found.counters) == (True, whole.truth.records, whole.truth.counters)
             assert result.dump.records == whole.truth.records
             assert (result.lost, result.notes, result.ended) == ((), {}, ())
+
+
+@pytest.mark.rule("PR-15", "ST-18")
+async def test_a_log_that_is_damaged_in_the_middle_is_kept_and_told_and_what_it_holds_is_rescued(tmp_path: Path) -> None:
+    store = await long_copy(tmp_path)
+    truth = await exported("sqlite", store)
+    log = store.with_name(store.name + "-wal")
+    whole = log.read_bytes()
+    frames = (len(whole) - 32) // (24 + PAGE_BYTES)
+    at = 32 + (frames * 3 // 4) * (24 + PAGE_BYTES) + 24 + 100
+    log.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+    damaged = log.read_bytes()
+
+    storage = await open_sqlite(store, clock=ManualClock(), inline=True)
+    kept = store.with_name("session.sqlite-wal.cut-1")
+    assert kept.read_bytes() == damaged
+    (notice,) = storage.notices
+    assert f"bytes at the end of session.sqlite-wal {WHAT}: the log is kept as {kept.name}." in notice
+    (aside,) = await storage.put_aside()
+    assert (aside.name, aside.size_bytes, aside.cut_from) == (kept.name, len(damaged), "session.sqlite-wal")
+    left = {(record.kind, record.id) for record in (await storage.export()).records}
+    await storage.close()
+    found, result = rescued(kept, "sqlite")
+    newest = [record for record in truth.records if record.kind == "entry" and (record.kind, record.id) not in left]
+    assert len(newest) > 20
+    assert len(set(newest) - set(found.records)) <= 1  # the one whose page is damaged
+    assert await wrong(truth, found, result) == []
+
+    storage = await open_sqlite(store, clock=ManualClock(), inline=True)
+    assert (storage.notices, len(await storage.put_aside())) == ((), 1)
+    await storage.close()
+
+
+@pytest.mark.rule("PR-15", "ST-18", "ST-11")
+async def test_a_whole_log_and_one_that_a_reader_looks_at_are_not_kept(tmp_path: Path) -> None:
+    store = await long_copy(tmp_path)
+    storage = await open_sqlite(store, clock=ManualClock(), inline=True)
+    assert (storage.notices, await storage.put_aside()) == ((), ())
+    await storage.close()
+    assert list(store.parent.glob("*.cut-*")) == []

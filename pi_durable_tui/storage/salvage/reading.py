@@ -16,6 +16,7 @@ from pi_durable_tui.storage.kind import StoreKind
 from pi_durable_tui.storage.salvage.findings import Found
 from pi_durable_tui.storage.salvage.jsonl import read_jsonl
 from pi_durable_tui.storage.salvage.sqlite import read_sqlite
+from pi_durable_tui.storage.sqlite.connection import WAL_MAGICS
 
 
 def read_damaged(path: Path, kind: StoreKind, files: FileOps) -> Found:
@@ -28,7 +29,10 @@ def read_damaged(path: Path, kind: StoreKind, files: FileOps) -> Found:
     try:
         match kind:
             case "sqlite":
-                return read_sqlite(files.read(path), *(_beside(path, suffix, files) for suffix in ("-wal", "-journal")))
+                data = files.read(path)
+                if data[:4] in WAL_MAGICS:  # a copy of a log, put aside when a part of it was damaged
+                    return read_sqlite(b"", data, b"")
+                return read_sqlite(data, *(_beside(path, suffix, files) for suffix in ("-wal", "-journal")))
             case "jsonl":
                 names = [name.removesuffix(SUFFIX) for name in files.names(path) if name.endswith(SUFFIX)]
                 found = {name: files.read(path / (name + SUFFIX)) for name in names if name == MAIN or is_sidecar(name)}

@@ -24,6 +24,7 @@ from pi_durable_tui.storage.sqlite.connection import (
     open_for_writing,
     reading,
 )
+from pi_durable_tui.storage.sqlite.log_end import keep_end, kept_ends, read_log
 from pi_durable_tui.storage.sqlite.source import Follower, Own
 from pi_durable_tui.storage.sqlite.store import SqliteStorage
 from pi_durable_tui.storage.sqlite.upgrade import upgrade
@@ -103,16 +104,18 @@ def _open_owner(
             if files.size_bytes(path) is None:
                 files.create(path)
             is_whole = inspect(path, files, vfs=vfs, steps=steps)
+            log = read_log(path, files) if is_whole else b""
             was_cut_off, had_journal = is_cut_off(path, files), has_journal(path, vfs)
             own = Own(open_for_writing(path, files, is_new=not is_whole, vfs=vfs), path)
         try:
             with reading(path):
                 if was_cut_off:
                     check_schema(own.sql, path, steps)
-                notices = [upgrade(own.sql, path, files, steps)]
+                notices = [keep_end(own.sql, path, files, log), upgrade(own.sql, path, files, steps)]
                 if is_kept_with_journal(own.sql):
                     synchronous = "extra"
                     notices += [] if had_journal and is_whole else [journal_words(path, files.file_system(path.parent))]
+                put_aside = kept_ends(path, files)
                 writer = Writer(own.sql, path, own.reads, reserve=Reserve(path, files, rule), rule=rule, synchronous=synchronous)
         except BaseException:
             own.close()
@@ -120,7 +123,7 @@ def _open_owner(
     except BaseException:
         lock.release()
         raise
-    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release, notices=tuple(filter(None, notices)))
+    return SqliteStorage(path, source=own, writer=writer, runner=runner, on_close=lock.release, notices=tuple(filter(None, notices)), put_aside=put_aside)
 
 
 def journal_words(path: Path, kind: str | None) -> str:

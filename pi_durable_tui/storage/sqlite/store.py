@@ -36,12 +36,22 @@ class SqliteStorage:
         writer: None for a read-only store.
         on_close: Called last: lets go of the lock.
         notices: What opening did to the file, for people.
+        put_aside: What it, or an earlier one, kept beside the file.
     """
 
     def __init__(
-        self, path: Path, *, source: Source, writer: Writer | None, runner: Runner, on_close: Callable[[], None], notices: tuple[str, ...] = ()
+        self,
+        path: Path,
+        *,
+        source: Source,
+        writer: Writer | None,
+        runner: Runner,
+        on_close: Callable[[], None],
+        notices: tuple[str, ...] = (),
+        put_aside: tuple[PutAside, ...] = (),
     ) -> None:
         self.notices = notices
+        self._put_aside = put_aside
         self._path = path
         self._source = source
         self._writer = writer
@@ -75,7 +85,8 @@ class SqliteStorage:
         return await self._runner.run(writer.has_room)
 
     async def put_aside(self) -> tuple[PutAside, ...]:
-        return ()
+        self._check_open("A read")
+        return self._put_aside
 
     async def conversation(self, conversation_id: int) -> Conversation | None:
         return await self._read(lambda reads: reads.one(CONVERSATIONS, conversation_id))
