@@ -10,7 +10,7 @@ import pytest
 from pi_durable_tui.harness.chats import Branch, Chat
 from pi_durable_tui.harness.live import CompactionRun, Live, Run
 from pi_durable_tui.harness.observation.inspection import TaskNode
-from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.entry import NOTICE, StoredEntry
 from pi_durable_tui.records.messages import ToolCall
 from pi_durable_tui.records.task import Task, Waiting
 from pi_durable_tui.tui import commands
@@ -80,6 +80,8 @@ def test_a_turn_can_be_forked_up_to_the_last_place_without_an_open_call() -> Non
         ("two", 6, 8, "I look", False),
     ]
     assert fork_points(()) == ()
+    told = msgspec.structs.replace(user(11, "Number 7 has ended"), entry=msgspec.structs.replace(user(11, "Number 7 has ended").entry, kind=NOTICE))
+    assert [point.said for point in fork_points((*story, told))] == ["one", "two"], "nobody said what the program told the model"
     assert [point_at(points, entry_id) for entry_id in (0, 1, 4, 6, 99)] == [None, points[0], points[0], points[1], points[1]]
 
 

@@ -45,14 +45,14 @@ async def test_diff_shows_what_was_changed_since_the_last_message_and_since_the_
 
         await made.say("/diff")
         shown = await made.until("1 file changed since your last message")
-        assert "b.txt  +1 -0  new" in shown
+        assert "b.txt  +1 −0  new" in shown
         assert "+ new" in shown
         assert "a.txt" not in shown.partition("1 file changed")[2]
         await made.pilot.press("escape")
 
         await made.say("/diff chat")
         shown = await made.until("2 files changed since the chat began")
-        assert "a.txt  +1 -1" in shown
+        assert "a.txt  +1 −1" in shown
         assert "- one" in shown
         assert "n next file · p previous · Esc closes" in shown
         await made.pilot.press("y")

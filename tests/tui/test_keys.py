@@ -178,7 +178,7 @@ async def test_hotkeys_shows_the_keys_as_they_are_bound_with_the_names_of_their_
         shown = [" ".join(line.strip(" │").split()) for line in rig.screen_lines()]
         assert "F4, Ctrl+T show or hide what is at work · tasks" in shown
         assert "– suspend; the shell's fg comes back · suspend" in shown
-        assert f"{WHERE} changes them by these names; /reload takes it over." in shown
+        assert f"{WHERE} changes them by the names behind the dots; /reload takes it over." in shown
         assert f'! {WHERE}, "stp": there is no such action. Is it "stop"?' in shown
         text = " ".join(shown)
         assert all(f"· {each.name} " in f"{text} " for each in (*APP_KEYS, *COMPOSER_KEYS))

@@ -110,7 +110,7 @@ async def test_undo_shows_the_difference_changes_files_after_a_key_and_redo_brin
         await made.until("1 file changed. The model is told. /redo brings the changes again.")
         assert (folder / "a.txt").read_text() == "before\n"
         await made.say("/undo")
-        await made.until("No file has to be changed for that.")
+        await made.until("Nothing to take back: no file has changed since then.")
 
         await made.say("/redo")
         await made.until("Bring 1 file back again?")

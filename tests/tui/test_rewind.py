@@ -76,7 +76,7 @@ async def test_chat_and_files_go_back_to_before_a_message_with_all_that_commands
         assert "› three" in await made.until("Go back to before")
         await made.pilot.press("up", "enter")
         shown = await made.until("The chat and the files")
-        assert "2 files +1 -2" in shown
+        assert "2 files +1 −2" in shown
         assert "without this message and the 1 after it" in " ".join(shown.replace("│", " ").split())
         await pick(made, "The chat and the files")
         shown = await made.until("Take back 2 files?")
@@ -190,9 +190,9 @@ def test_a_difference_is_shown_whole_safe_and_bounded() -> None:
         FileChange(name="last.txt", remark="is removed", diff="@@ -1 +0,0 @@\n-gone\n", added=0, removed=1),
     ]
     lines = [line.plain.rstrip() for line in difference_lines(changes, DARK, width=60)]
-    assert lines[:3] == ["a.txt  +1 -1", f"  1 - old {SEQUENCE_MARK}", "  1 + new"]
-    assert lines[4] == f"{SEQUENCE_MARK}.bin  +0 -0  comes back"
+    assert lines[:3] == ["a.txt  +1 −1", f"  1 - old {SEQUENCE_MARK}", "  1 + new"]
+    assert lines[4] == f"{SEQUENCE_MARK}.bin  +0 −0  comes back"
     assert lines[5] == "(no text)"
-    assert lines[7] == "long.txt  +3000 -0"
-    assert lines[-4:-1] == ["… 1002 more lines", "", "last.txt  +0 -1  is removed"]
+    assert lines[7] == "long.txt  +3000 −0"
+    assert lines[-4:-1] == ["… 1002 more lines", "", "last.txt  +0 −1  is removed"]
     assert len(lines) < MAX_LINES + 20

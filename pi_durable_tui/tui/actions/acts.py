@@ -73,7 +73,7 @@ class Acts:
         """Show the keys as they are bound now."""
         keymap = self._app.keymap
         told = Part(heading="What is wrong with it", lines=tuple(("!", remark) for remark in keymap.remarks))
-        way = Part(heading=f"{keymap.where} changes them by these names; /reload takes it over.", lines=())
+        way = Part(heading=f"{keymap.where} changes them by the names behind the dots; /reload takes it over.", lines=())
         self._app.push_screen(SheetScreen(self._app.palette, "Keys", (way, *((told,) if told.lines else ()), *key_parts(keymap, named=True))))
 
     def model(self, argument: str) -> None:

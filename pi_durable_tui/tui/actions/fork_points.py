@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pi_durable_tui.records.entry import COMPACTION, StoredEntry
+from pi_durable_tui.records.entry import COMPACTION, NOTICE, StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage, UserMessage
 from pi_durable_tui.tui.rows import content_text
+
+_OURS = frozenset({COMPACTION, NOTICE})  # the model reads them as a person's messages, and no person said them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +37,7 @@ class ForkPoint:
 
 def fork_points(entries: Sequence[StoredEntry]) -> tuple[ForkPoint, ...]:
     """The turns of a transcript, oldest first. `entries`: ids growing."""
-    starts = [index for index, stored in enumerate(entries) if isinstance(stored.entry.message, UserMessage) and stored.entry.kind != COMPACTION]
+    starts = [index for index, stored in enumerate(entries) if isinstance(stored.entry.message, UserMessage) and stored.entry.kind not in _OURS]
     ends = [*starts[1:], len(entries)][: len(starts)]
     return tuple(_point(entries[start:end]) for start, end in zip(starts, ends, strict=True))
 

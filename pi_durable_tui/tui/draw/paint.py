@@ -148,7 +148,7 @@ class Painter:
             result += self._diff(row, unfolded=unfolded)
         result += self._tool_output(row, unfolded=unfolded)
         if row.status in ("failed", "interrupted", "stopped") or unfolded or row.is_own:
-            tone = self.palette.warn if row.status != "failed" else self.palette.bad
+            tone = self.palette.muted if row.is_own else self.palette.warn if row.status != "failed" else self.palette.bad
             for remark in row.remarks:
                 parts = self._wrapped(Text(remark, self.palette.style(tone), end=""), self._room - 2)
                 result += [Text.assemble((" " * 4, ours()), part, end="") for part in parts]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
     from pi_durable_tui.tui.ports import ServerPort
 
-NO_SERVERS = 'There are no MCP servers. Write them into "mcp_servers" of the settings; docs/extensions.md shows how.'
+NO_SERVERS = 'There are no MCP servers. In the settings, "mcp_servers": {"NAME": {"command": "PROGRAM", "args": []}} adds one; /reload starts it.'
 
 
 class Extensions:

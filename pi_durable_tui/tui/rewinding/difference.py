@@ -61,7 +61,7 @@ def difference_lines(changes: Sequence[FileChange], palette: Palette, *, width: 
     room = MAX_LINES
     for change in changes:
         head = Text(safe_line(change.name, max_cells=width), palette.style(palette.accent, bold=True), end="")
-        head.append(f"  +{change.added} -{change.removed}", palette.style(palette.muted))
+        head.append(f"  +{change.added} −{change.removed}", palette.style(palette.muted))
         head.append(f"  {change.remark}" if change.remark else "", palette.style(palette.warn))
         lines += [*([Text("", end="")] if lines else []), head]
         text = safe_text(change.diff)

@@ -68,7 +68,7 @@ class Files:
     async def _offer(self, bridge: Bridge, files: FilesPort, plan: PlanPort, kind: Literal["undo", "redo"]) -> None:
         self.warn(plan, kind)
         if not plan.steps:
-            self._app.tell("info", "No file has to be changed for that." if kind == "undo" else "There is no /undo to take back here.")
+            self._app.tell("info", "Nothing to take back: no file has changed since then." if kind == "undo" else "There is no /undo to take back here.")
             return
         title = f"Take back {_files(len(plan.steps))}?" if kind == "undo" else f"Bring {_files(len(plan.steps))} back again?"
         shown = bridge.conversation_id

@@ -45,7 +45,7 @@ def part_choices(plan: PlanPort | None, *, later: int, why_no_files: str, here: 
         return [Choice(value="chat", label="The chat", detail="no files", preview=f"{chat}\n\n{why}")]
     names = [step.path.removeprefix(here) for step in steps[:SHOWN_FILES]]
     more = [f"and {len(steps) - SHOWN_FILES} more"] if len(steps) > SHOWN_FILES else []
-    told = f"{file_count(len(steps))} +{sum(step.diff.added for step in steps)} -{sum(step.diff.removed for step in steps)}"
+    told = f"{file_count(len(steps))} +{sum(step.diff.added for step in steps)} −{sum(step.diff.removed for step in steps)}"
     files = f"As they were when the message was sent: {', '.join([*names, *more])}.\nThe difference is shown before anything is done, and /redo takes it back."
     return [
         Choice(value="both", label="The chat and the files", detail=told, preview=f"{files}\n\n{chat}"),

@@ -26,7 +26,7 @@ MAX_NAME_CELLS = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A heading and its lines, each a name and what belongs to it. Foreign text is allowed: it is made safe when drawn."""
+    """A heading and its lines, each a name and what belongs to it; without lines, a remark. Foreign text is allowed: it is made safe when drawn."""
 
     heading: str
     lines: tuple[tuple[str, str], ...]
@@ -55,7 +55,8 @@ class SheetScreen(ModalScreen[None]):
         blocks: list[RenderableType] = []
         for index, part in enumerate(self._parts):
             blocks += [Text()] if index else []
-            blocks.append(Text(safe_line(part.heading), palette.style(palette.accent, bold=True)))
+            style = palette.style(palette.accent, bold=True) if part.lines else palette.style(palette.muted, italic=True)
+            blocks.append(Text(safe_line(part.heading), style))
             table = Table.grid(expand=True)
             table.add_column(width=min(width, MAX_NAME_CELLS))
             table.add_column(ratio=1)
