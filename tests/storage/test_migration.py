@@ -21,6 +21,7 @@ from pi_durable_tui.storage.files import RealFiles
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.jsonl.frame import GENESIS, framed
 from pi_durable_tui.storage.kind import STORE_KINDS, StoreKind
+from pi_durable_tui.storage.memory import MemoryStorage
 from pi_durable_tui.storage.port import SCHEMA_VERSION
 from pi_durable_tui.storage.sqlite import open_sqlite
 from pi_durable_tui.storage.versions.steps import STEPS as REAL_STEPS
@@ -29,6 +30,7 @@ from tests.support.damaged_stores import exported, shelved
 from tests.support.older_version import STEPS, write_old
 from tests.support.storage_faults import FaultyDisk
 from tests.support.storage_journal import JournalFiles, contents
+from tests.support.storage_records import base, batch, conversation, entry, task
 
 DISKS = itertools.count()
 
@@ -154,7 +156,10 @@ def failing(kind: StoreKind, operation: int, moment: Any, fault: Any) -> Iterato
 async def test_a_disk_that_fails_for_good_at_any_operation_leaves_the_old_store_or_the_new_one(
     tmp_path: Path, kind: StoreKind, moment: str, fault: str
 ) -> None:
-    source, truth = await old_store(tmp_path, kind)
+    memory = MemoryStorage()
+    await memory.commit(batch(5, conversations=[conversation(1)], entries=[entry(2)], tasks=[task(3)], documents=[base(4, {"a": 1})]))
+    truth, source = await memory.export(), tmp_path / f"session.{kind}"
+    await write_old(truth, source, kind)
     for operation in itertools.count(1):
         path = tmp_path / str(operation) / source.name
         path.parent.mkdir()
