@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
 import pytest
 
 from pi_durable_tui.cli.main import run
 from pi_durable_tui.cli.paths import place, prepare
-from tests.support.damaged_stores import bytes_of
+from tests.support.damaged_stores import bytes_of, long
 from tests.support.old_stores import SHELF
 
 
@@ -132,3 +134,27 @@ def test_a_file_in_which_nothing_can_be_read_is_refused(here: Place) -> None:
     code, out, err = here.run("sessions", "salvage")
     assert (code, out) == (6, "")
     assert "no entry of any chat can be read any more" in err
+
+
+@pytest.mark.rule("PR-15", "ST-11")
+def test_a_session_that_only_lacks_the_index_of_its_log_is_not_called_damaged(here: Place) -> None:
+    asyncio.run(long(here.folder / "made", "sqlite"))
+    for item in (here.folder / "made").glob("session.sqlite*"):
+        item.rename(here.folder / item.name)
+    code, out, err = here.run("sessions", "salvage", "1")
+    assert (code, out) == (4, "")
+    assert "was not closed, and its -shm file is missing" in err
+
+
+@pytest.mark.rule("PR-15")
+def test_damage_that_is_in_no_record_is_told_as_such_and_everything_comes_along(here: Place) -> None:
+    here.put("tool", damaged="")
+    connection = apsw.Connection(str(here.store))
+    connection.execute("PRAGMA writable_schema = ON")
+    connection.execute("DELETE FROM sqlite_schema WHERE name = 'entries_with_head'")
+    connection.close()
+    code, out, _ = here.run("sessions", "salvage")
+    lines = out.splitlines()
+    assert (code, lines[0]) == (0, f"{here.store} is damaged, though none of its records is.")
+    assert lines[1].startswith("17 of 17 records are sound.")
+    assert "Lost:" not in lines

@@ -53,6 +53,8 @@ def salvage(which: str | None, *, cwd: str | None) -> int:
         note(f"{source} is sound. Nothing was written.")
         return 0
     found = read_damaged(source, kind, RealFiles())
+    if found.is_sound and not isinstance(damage, StoreCorrupt):
+        raise damage  # it cannot be opened just now, and nothing is wrong with it
     if not any(record.kind == "entry" for record in found.records):
         raise StoreCorrupt(str(source), where="everywhere", what="no entry of any chat can be read any more")
     result = mended(found, now_ms=setup.clock.now_ms(), new_provider_id=setup.entropy.uuid7)
@@ -125,8 +127,9 @@ def _write(setup: Setup, result: Mended, source: Path, kind: StoreKind) -> int:
 def report(found: Found, result: Mended, *, source: str, number: int, target: str) -> str:
     """What was found, what is lost, and where the new session is. PURE."""
     gone = [item for item in result.lost if item.kind != "revision"]
+    where = f": {', '.join(found.places[:5])}{', …' if len(found.places) > 5 else ''}" if found.places else ", though none of its records is"
     lines = [
-        f"{source} is damaged: {', '.join(found.places[:5]) or 'records are missing'}{', …' if len(found.places) > 5 else ''}.",
+        f"{source} is damaged{where}.",
         f"{len(found.records):,} of {len(found.records) + len(gone):,} records are sound. They are session {number} now: {target}",
     ]
     if result.lost:
