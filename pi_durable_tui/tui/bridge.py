@@ -235,7 +235,7 @@ class Bridge:
         holder = sight.holder_of(question_id) if sight is not None else conversation.id
         if holder != conversation.id:
             conversation = await self._opened.harness.conversation(holder)
-        await conversation.answer(question_id, decision, by="terminal")
+        await conversation.answer(question_id, decision, by="the user")
 
     # -------------------------------------------------------------------------------------------- on the screen's thread
 

@@ -101,7 +101,7 @@ async def test_a_question_shows_the_exact_command_and_takes_an_answer(key: str, 
         assert "┃ make all" in rig.text()
         await answerable(rig)
         await rig.press(key)
-        assert rig.asked == [("answer", 77, decision, "terminal")]
+        assert rig.asked == [("answer", 77, decision, "the user")]
         assert "Run this command?" in rig.text(), "it goes when the answer is stored, not before"
         await rig.show(view(tools=[slot(10, "bash", "bash make")]))
         assert "Run this command?" not in rig.text()
@@ -270,7 +270,7 @@ async def test_a_question_that_came_while_something_lay_over_the_chat_takes_no_a
         assert rig.asked == [], "what was pressed for the page allows nothing"
         await answerable(rig)
         await rig.press("y")
-        assert rig.asked == [("answer", 77, "allow", "terminal")]
+        assert rig.asked == [("answer", 77, "allow", "the user")]
 
 
 @pytest.mark.rule("TU-7")

@@ -132,7 +132,7 @@ async def test_commands_run_on_the_harness_loop_in_the_order_they_were_given() -
         assert await asyncio.gather(*done) == [True, True, True, True]
         assert await desk.bridge.abort() == ()
         named = [call for call in desk.asked if call[0] not in {"resume", "save_draft"}]
-        assert named == [("submit", "hello", "followUp"), ("answer", 7, "allow", "terminal"), ("set_agent", {"model": "a/b"}), ("withdraw", 5), ("abort",)]
+        assert named == [("submit", "hello", "followUp"), ("answer", 7, "allow", "the user"), ("set_agent", {"model": "a/b"}), ("withdraw", 5), ("abort",)]
 
 
 async def test_a_refused_command_comes_back_as_a_problem_and_false() -> None:
@@ -249,7 +249,7 @@ async def test_a_question_of_a_subagent_is_answered_in_its_conversation() -> Non
         await desk.frame()
         await desk.frame()
         assert await desk.bridge.answer(77, "deny") is True
-        assert ("answer", 77, "deny", "terminal") in desk.following.asked
+        assert ("answer", 77, "deny", "the user") in desk.following.asked
         assert [call for call in desk.asked if call[0] == "answer"] == []
 
 

@@ -47,7 +47,7 @@ async def test_always_keeps_the_rule_that_the_card_shows_and_permissions_lists_a
         await made.say("/permissions")
         shown = await made.until("Standing permissions")
         assert "allow commands that begin with: notes" in shown
-        assert "by terminal" in shown
+        assert "by the user" in shown
         await made.pilot.press("d")
         await made.until("Revoked: allow commands that begin with: notes.")
         assert await made.ask(made.rig.harness.permissions.list()) == ()

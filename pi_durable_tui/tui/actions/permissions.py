@@ -34,7 +34,7 @@ class PermissionList:
         if rule is None:
             self._app.tell("warn", USE)
             return
-        made = await bridge.ask(lambda harness: harness.permissions.grant(rule, by="terminal"))
+        made = await bridge.ask(lambda harness: harness.permissions.grant(rule, by="the user"))
         if made is not None:
             self._app.tell("good", f"From now on: {rule_text(made.rule)}. /permissions lists and revokes.")
 

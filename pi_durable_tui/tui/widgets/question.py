@@ -173,7 +173,9 @@ class Question(ScrollView, can_focus=True):
         before += painter.wrap(Text(_BEHIND, quiet, end=""), width) if is_behind else []
         after = painter.wrap(Text(f"a always: {rule}", quiet, end=""), width) if rule else []
         call = self._call(slot, width, painter)
-        return [*before, *call, *after] if len(call) <= SHORT_LINES else [*before, *after, *call]
+        parts = (before, call, after) if len(call) <= SHORT_LINES else (before, after, call)
+        first, *others = [part for part in parts if part]
+        return [*first, *(line for part in others for line in (Text("", end=""), *part))]
 
     def _call(self, slot: ToolSlot, width: int, painter: MarkdownPainter) -> list[Text]:
         palette = self.palette
