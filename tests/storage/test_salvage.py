@@ -1,7 +1,7 @@
 """What can still be read of a damaged store is rescued into one that is whole; the damaged one is only read (PR-15, ST-15).
 
 PIDURABLE_TEST_RESCUES says how many copies of each kind of store are damaged by a bit, and a tenth as many by a page; 150 unless set.
-PIDURABLE_TEST_SEED says how they are drawn.
+PIDURABLE_TEST_SEED says how they are drawn. Thousands want --timeout=0 besides.
 """
 
 from __future__ import annotations
