@@ -6,6 +6,7 @@ import tomllib
 
 from tests import ci
 from tests.architecture.source import PACKAGE, ROOT, modules, name
+from tests.support import sometimes
 
 
 def test_every_test_file_belongs_to_exactly_one_part():
@@ -50,3 +51,27 @@ def test_the_totals_add_up_over_all_parts():
 def test_a_part_without_tests_fails(monkeypatch, tmp_path):
     monkeypatch.setitem(ci.TEST_PARTS, "pure", ("nothing_here",))
     assert not ci.run_tests(ci.Bench(tmp_path), "pure").ok
+
+
+def test_what_must_happen_sometimes_is_judged_only_when_all_that_may_bring_it_ran(tmp_path):
+    assert ci.run_sometimes(ci.Bench(tmp_path)).ok
+    for part in ci.SOMETIMES_PARTS[:-1]:
+        (tmp_path / f"ran-{part}").touch()
+    told = ci.run_sometimes(ci.Bench(tmp_path, tmp_path))
+    assert (told.ok, told.shown) == (True, "not judged, because this did not run: crash")
+
+
+def test_a_moment_that_never_came_is_named(tmp_path, capsys):
+    (tmp_path / "seen-1").write_text("\n".join(sometimes.WANTED[:4]))
+    (tmp_path / "seen-2").write_text("\n".join(sometimes.WANTED[5:]))
+    assert sometimes.main(tmp_path) == 1
+    assert capsys.readouterr().out.startswith(f"this never happened in any test: {sometimes.WANTED[4]}\n")
+    (tmp_path / "seen-3").write_text(sometimes.WANTED[4])
+    assert sometimes.main(tmp_path) == 0
+
+
+def test_every_moment_that_must_come_is_told_by_a_test():
+    telling = "".join(path.read_text(encoding="utf-8") for path in modules(ROOT / "tests") if path.name != "sometimes.py")
+    said = {moment for moment in sometimes.WANTED if f'happened("{moment}")' in telling}
+    by_pattern = {moment for moment in sometimes.WANTED if moment.startswith(("the restart limit of kind: ", "an uncertain commit that was "))}
+    assert set(sometimes.WANTED) == said | by_pattern

@@ -14,6 +14,7 @@ from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Completed
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Hold, call, fail, say, texts
+from tests.support.sometimes import happened
 
 SMALL = Compaction(reserve_tokens=500, keep_tokens=200, background_tokens=500)
 OVERFLOW = fail("context_overflow", retryable=False, message="prompt is too long")
@@ -223,6 +224,7 @@ async def test_summary_overtaken_by_a_newer_one_is_stale(tmp_path: Path) -> None
     task = await rig.harness.session.storage.task(first)
     assert task is not None
     assert task.outcome == Completed(value="stale")
+    happened("a stale compaction")
     summaries = [entry for entry in await rig.entries(chat_id) if entry.kind == "pi.compaction"]
     assert len(summaries) == 1
 

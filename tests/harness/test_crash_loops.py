@@ -27,6 +27,7 @@ from pi_durable_tui.records.task import Completed
 from pi_durable_tui.tools.subagent import subagent_tools
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import ScriptedModel, call, say
+from tests.support.sometimes import happened
 
 ENOUGH = 7
 """So many kills are more than the limit that is usual; without a limit the work goes on after them."""
@@ -180,6 +181,8 @@ async def test_a_crash_loop_stops_is_told_and_leaves_everything_usable(tmp_path:
     await rig.settle()
 
     assert killer.entered == kills
+    if is_begun_again and limit < math.inf:
+        happened(f"the restart limit of kind: {kind}")
     told = await what_is_told(rig, chat)
     if limit < math.inf or not is_begun_again:
         assert any(words in told for words in TOLD), told

@@ -18,6 +18,7 @@ from pi_durable_tui.records.task import Completed
 from tests.support.controlled_storage import Moment
 from tests.support.harness_rig import Backend, Rig
 from tests.support.scripted_model import say
+from tests.support.sometimes import happened
 
 RACERS = 32
 SEEDS = 200
@@ -104,6 +105,7 @@ async def test_losers_of_a_memo_race_store_nothing(tmp_path: Path) -> None:
     await settled(rig)
 
     assert len(race.seen) == 2 * RACERS
+    happened("a memo raced for")
     assert len(rig.storage.batches) == 5  # the conversation, the task, running, one memo, the end
 
 

@@ -24,6 +24,7 @@ from pi_durable_tui.storage.jsonl.frame import chain, framed, line_at
 from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, RevisionLine, RowLine, decoded
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
 from pi_durable_tui.storage.jsonl.snapshot import main_of
+from tests.support.sometimes import happened
 from tests.support.storage_journal import JournalFiles, contents, kept_as_killed
 from tests.support.storage_records import address, base, batch, conversation, entry, submission, task
 
@@ -129,6 +130,8 @@ async def test_a_last_commit_torn_at_any_byte_with_anything_behind_it_never_happ
             found = read({**told.files, "main": main})
             assert told.is_before(found), (start, kind)
             assert found.main.size_bytes == begun
+            if begun < start < len(told.main) - 1 and kind == "none":
+                happened("a torn marker")
             assert (Cut("main", begun, len(main) - begun) in found.cuts) == (len(main) > begun)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from pi_durable_tui.errors import EnvironmentFailure, StoreLocked
 from pi_durable_tui.storage.lock import acquire, holder, lock_path
+from tests.support.sometimes import happened
 from tests.support.storage_process import child, kill, line
 
 SINCE_MS = 1_700_000_000_000
@@ -108,6 +109,7 @@ def test_another_process_is_refused_until_the_holder_closes_or_dies(tmp_path: Pa
         kill(winner)
     with child(store, "try") as third:
         assert line(third) == "owner"
+        happened("a lock taken over")
     with child(store, "hold") as fourth:
         assert line(fourth) == "open"
         assert fourth.communicate("")[0] == "closed\n"

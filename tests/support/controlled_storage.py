@@ -7,13 +7,16 @@ call is recorded in `refused` and never returns; drop whatever used the storage 
 from __future__ import annotations
 
 import asyncio
+import errno
+from collections.abc import Callable
 from typing import Any, Literal
 
 from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.storage.port import Storage
 
-Moment = Literal["before", "stored"]
-"""before: the batch has not reached the store. stored: it has, and nobody heard of it."""
+Moment = Literal["before", "stored", "published", "acknowledged"]
+"""Where a process dies. before: the batch has not reached the store. stored: it has, and nobody heard of it. published: observers were told,
+and whoever committed was not. acknowledged: he was, and could take one step."""
 
 
 class ControlledStorage:
@@ -25,18 +28,22 @@ class ControlledStorage:
         batches: Every batch that was stored, in order.
         refused: The names of the calls that came after the crash.
         crashed: Set once the crash has happened.
+        failed: A commit has raised what it was told to.
     """
 
-    def __init__(self, inner: Storage) -> None:
+    def __init__(self, inner: Storage, *, die: Callable[[], None] | None = None) -> None:
+        self._die = die
         self.inner = inner
         self.calls: list[str] = []
         self.batches: list[Batch] = []
         self.refused: list[str] = []
         self.crashed = asyncio.Event()
+        self.failed = False
         self._open = asyncio.Event()
         self._open.set()
         self._held = asyncio.Event()
         self._failure: tuple[BaseException, bool] | None = None
+        self._fail_at: tuple[int, bool] | None = None
         self._crash_at: tuple[int, Moment] | None = None
         self._commits = 0
 
@@ -59,13 +66,24 @@ class ControlledStorage:
         """Raise `error` out of the next commit, after storing its batch when `stored`."""
         self._failure = (error, stored)
 
+    def fail_at(self, commit: int, *, stored: bool) -> None:
+        """Let the `commit`-th commit of this storage, counted from 1, end in an I/O error, after storing its batch when `stored`."""
+        self._fail_at = (commit, stored)
+
     def crash_at(self, commit: int, moment: Moment) -> None:
         """Crash at the `commit`-th commit of this storage, counted from 1."""
         self._crash_at = (commit, moment)
 
     def crash(self) -> None:
-        """Freeze: no call returns from now on."""
+        """Freeze: no call returns from now on. A process that was made for it dies."""
+        if self._die is not None:
+            self._die()
         self.crashed.set()
+
+    async def alive(self) -> None:
+        """Return while the process lives, and never once it crashed: for all that acts on the world."""
+        if self.crashed.is_set():
+            await asyncio.get_running_loop().create_future()
 
     def reopened(self, inner: Storage) -> ControlledStorage:
         """The same calls and batches counted on around `inner`, which opens the same data again."""
@@ -90,6 +108,8 @@ class ControlledStorage:
             self._held.set()
             await self._open.wait()
         await self._point("before")
+        if self._fail_at is not None and self._fail_at[0] == self._commits:
+            self.fail_next_commit(OSError(errno.EIO, "the disk failed"), stored=self._fail_at[1])
         error, stored = self._failure or (None, True)
         self._failure = None
         seq = 0
@@ -98,7 +118,9 @@ class ControlledStorage:
             self.batches.append(batch)
         await self._point("stored")
         if error is not None:
+            self.failed = True
             raise error
+        self._crash_after()
         return seq
 
     async def metadata(self) -> Any:
@@ -157,20 +179,27 @@ class ControlledStorage:
     async def _read(self, name: str, *args: Any, **kwargs: Any) -> Any:
         await self._enter(name)
         result = await getattr(self.inner, name)(*args, **kwargs)
-        await self._freeze_if_crashed()
+        await self.alive()
         return result
 
     async def _enter(self, name: str) -> None:
         if self.crashed.is_set():
             self.refused.append(name)
-        await self._freeze_if_crashed()
+        await self.alive()
         self.calls.append(name)
 
     async def _point(self, moment: Moment) -> None:
-        if self._crash_at == (self._commits, moment):
+        if self._crash_at in ((self._commits, moment), (self._commits - 1, "published"), (self._commits - 1, "acknowledged")):
             self.crash()
-        await self._freeze_if_crashed()
+        await self.alive()
 
-    async def _freeze_if_crashed(self) -> None:
-        if self.crashed.is_set():
-            await asyncio.get_running_loop().create_future()
+    def _crash_after(self) -> None:
+        """Crash once the session has done with this commit, which takes no step of the loop: its own step goes on to the end of that.
+
+        The next step is the one of whoever waited for the commit.
+        """
+        loop = asyncio.get_running_loop()
+        if self._crash_at == (self._commits, "published"):
+            loop.call_soon(self.crash)
+        elif self._crash_at == (self._commits, "acknowledged"):
+            loop.call_soon(loop.call_soon, self.crash)

@@ -10,15 +10,19 @@ as numbered words.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import AsyncGenerator, Sequence
+import shutil
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, assert_never
 
 import msgspec
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.errors import SessionFailed
 from pi_durable_tui.harness.conversation import Conversation, SubmitMode
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
@@ -38,11 +42,14 @@ from pi_durable_tui.harness.ports import (
 )
 from pi_durable_tui.records.commit import Batch, Commit
 from pi_durable_tui.records.messages import Text, ToolResultMessage, Usage, UserMessage
+from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import Contents, MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.controlled_storage import ControlledStorage, Moment
-from tests.support.harness_rig import Backend, Folder
+from tests.support.harness_rig import Folder
+from tests.support.harness_world import Backend
+from tests.support.sometimes import happened
 
 REQUEST_USAGE = Usage(input_tokens=100, output_tokens=10)
 """What each answer costs."""
@@ -51,7 +58,10 @@ FIRST, STEER, FOLLOW = "do the work", "and mind the gap", "now the other thing"
 _DEAD: list[object] = []
 """Tasks of lives that crashed: collecting one would run the clean-ups that a killed process never runs."""
 
-Crash = tuple[int, Moment]
+Failure = Literal["failed", "stored, then failed"]
+"""The process lives, and its storage says that a commit failed: what is stored, nobody in it can know."""
+
+Crash = tuple[int, Moment | Failure]
 
 
 class Arguments(msgspec.Struct, frozen=True):
@@ -75,11 +85,13 @@ class World:
 class Provider:
     """A model that answers by what it is asked, so that it goes on sensibly after any crash (ModelGateway)."""
 
-    def __init__(self, world: World, clock: ManualClock) -> None:
+    def __init__(self, world: World, clock: ManualClock, storage: ControlledStorage) -> None:
         self._world = world
         self._clock = clock
+        self._storage = storage
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
+        await self._storage.alive()
         self._world.requests.append(request)
         for event in self._answer(request):
             await self._clock.sleep_ms(60)
@@ -122,28 +134,40 @@ class History:
         batches: Every batch that was stored, in order.
         contents: What a memory store holds.
         now_ms: When the next life begins.
-        crashes: How many lives ended by one.
+        effects_at_crash: What tools had done when the newest life ended by a crash.
+        is_opening: The newest life has not come further than to open the session.
+        crashes: How many lives ended by one, or by a storage that failed.
+        die: What a crash does at once, where the process is one that may die; None: freeze.
     """
 
-    path: Path
+    path: Path  # where the store lies now: after a crash this is a copy of what it left
     backend: Backend
     world: World = field(default_factory=World)
     batches: list[Batch] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
     now_ms: int = 1_700_000_000_000
+    effects_at_crash: list[tuple[str, str]] = field(default_factory=list)
+    is_opening: bool = False
     crashes: int = 0
+    die: Callable[[], None] | None = None
 
     async def open_store(self, clock: ManualClock) -> Storage:
         """The store as it is now."""
-        if self.backend == "memory":
-            return MemoryStorage(self.contents)
-        return await open_sqlite(self.path / "session.sqlite", clock=clock, inline=True, synchronous="normal")
+        match self.backend:
+            case "memory":
+                return MemoryStorage(self.contents)
+            case "sqlite":
+                return await open_sqlite(self.path / "session.sqlite", clock=clock, inline=True, synchronous="normal")
+            case "jsonl":
+                return await open_jsonl(self.path / "session.jsonl", clock=clock, inline=True, fsync=False)
+            case _:
+                assert_never(self.backend)
 
     def live(self, crash: Crash | None = None) -> bool:
         """Live until the crash or, when it does not come on the way, to the end of all work and a clean close. True: to the end.
 
         Args:
-            crash: (commit of this life, counted from 1; before or after it is stored).
+            crash: (commit of this life, counted from 1; where around it).
         """
         clock = ManualClock(self.now_ms + 1)
         loop = asyncio.new_event_loop()
@@ -154,33 +178,62 @@ class History:
             loop.close()  # what is pending stays so
         self.batches += storage.batches
         self.now_ms = clock.now_ms()
+        if not came_to_end and self.is_opening and self.crashes:
+            happened("a second crash while opening")
+        if not came_to_end:
+            self.effects_at_crash = list(self.world.effects)
         self.crashes += not came_to_end
         return came_to_end
 
     async def _drive(self, clock: ManualClock, crash: Crash | None) -> tuple[ControlledStorage, bool]:
-        storage = ControlledStorage(await self.open_store(clock))
-        if crash is not None:
-            storage.crash_at(*crash)
+        storage = ControlledStorage(await self.open_store(clock), die=self.die)
+        match crash:
+            case (commit, "failed" | "stored, then failed" as failure):
+                storage.fail_at(commit, stored=failure != "failed")
+            case (commit, moment):
+                storage.crash_at(commit, moment)
+            case None:
+                pass
         life = asyncio.ensure_future(self._life(storage, clock))
         for turn in range(40_000):
             if life.done():
                 life.result()
-                return storage, True
+                if storage.failed and crash is not None and storage.calls.count("commit") > crash[0]:
+                    raise AssertionError("something was committed after a commit of which nobody knows whether it is stored")
+                return storage, not storage.failed
             if storage.crashed.is_set():
-                await storage.inner.close()
+                await self._bury(storage)
                 return storage, False
             await asyncio.sleep(0)
             if turn % 30 == 29 and (gap_ms := clock.next_wake_ms()) is not None:
                 clock.advance(gap_ms)
         raise AssertionError("this life neither crashed nor ended")
 
+    async def _bury(self, storage: ControlledStorage) -> None:
+        """Go on with the files as they are now: closing them would write what a killed process does not."""
+        if self.backend != "memory":
+            kept = self.path.with_name(f"{self.path.name}-killed")
+            shutil.copytree(self.path, kept)
+            self.path = kept
+        await storage.inner.close()
+
     async def _life(self, storage: ControlledStorage, clock: ManualClock) -> None:
-        is_working = asyncio.Event()
+        """From the opening to a clean close, be it that all work has ended or that the storage failed."""
+        self.is_opening = True
+        with contextlib.suppress(SessionFailed):
+            harness = await self._open(storage, clock, is_working := asyncio.Event())
+            self.is_opening = False
+            with contextlib.suppress(SessionFailed):
+                await self._work(storage, harness, is_working)
+            await harness.close()
+        await storage.close()
+
+    async def _open(self, storage: ControlledStorage, clock: ManualClock, is_working: asyncio.Event) -> Harness:
         if self.world.effects:
             is_working.set()
         harness = await Harness.open(
             storage,
-            models=Provider(self.world, clock),
+            models=Provider(self.world, clock, storage),
             clock=clock,
             entropy=SeededEntropy(1),
             environment=lambda _id, agent: Folder(agent.cwd),
@@ -191,10 +244,9 @@ class History:
             self.world.newest_seen = commit.seq
 
         harness.session.subscribe(see)
-        await self._work(harness, is_working)
-        await harness.close()
+        return harness
 
-    async def _work(self, harness: Harness, is_working: asyncio.Event) -> None:
+    async def _work(self, storage: ControlledStorage, harness: Harness, is_working: asyncio.Event) -> None:
         """What a person does: open the chat, go on, hand in what is not acknowledged yet, wait for the end."""
         chats = await harness.chats()
         if chats:
@@ -202,28 +254,29 @@ class History:
         else:
             chat = await harness.create_conversation(Agent(model="test/model", approval="all", cwd="work"))
         await harness.resume()
-        await self._hand_in(chat, FIRST, "followUp")
+        await self._hand_in(storage, chat, FIRST, "followUp")
         waits = [asyncio.ensure_future(is_working.wait()), asyncio.ensure_future(chat.settled(self.world.acknowledged[FIRST]))]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)  # a run that was cut off too often ends before it has worked
         for wait in waits:
             wait.cancel()
-        await self._hand_in(chat, STEER, "steer")
-        await self._hand_in(chat, FOLLOW, "followUp")
+        await self._hand_in(storage, chat, STEER, "steer")
+        await self._hand_in(storage, chat, FOLLOW, "followUp")
         await chat.idle()
         for submission_id in self.world.acknowledged.values():
             await chat.withdraw(submission_id)  # what waits behind a run that was given up
 
-    async def _hand_in(self, chat: Conversation, text: str, mode: SubmitMode) -> None:
+    async def _hand_in(self, storage: ControlledStorage, chat: Conversation, text: str, mode: SubmitMode) -> None:
         if text not in self.world.acknowledged:
-            self.world.acknowledged[text] = (await chat.submit(text, mode=mode, request_id=text)).id
+            submission = await chat.submit(text, mode=mode, request_id=text)
+            await storage.alive()
+            self.world.acknowledged[text] = submission.id
 
 
 def _tools(world: World, storage: ControlledStorage, clock: ManualClock, is_working: asyncio.Event) -> list[Tool]:
     """`touch` must not run twice, `look` may. A tool of a dead process does nothing more."""
 
     async def act(call: str, what: str) -> None:
-        if storage.crashed.is_set():
-            await asyncio.Event().wait()
+        await storage.alive()
         world.effects.append((call, what))
         is_working.set()
 
