@@ -64,6 +64,8 @@ RULE_TESTS = (
 WORKERS = {"screen": "0"}  # pictures that no test uses are noticed only when one process sees all of them
 TEST_TIMEOUT_S = {"crash": 600, "journeys": 600}
 
+SOMETIMES_PARTS = ("contract", "behaviour", "crash")  # where the moments that must come sometimes do (tests/support/sometimes.py)
+
 KNOWN_START_UP_FILES = frozenset({"distutils-precedence.pth"})  # setuptools, which Python 3.11 puts into every new environment
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 
@@ -79,9 +81,10 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where stages run: the environment's folder and how to start things in it."""
+    """Where stages run: the environment's folder, how to start things in it, and where the tests of this run keep what they came to see."""
 
     folder: Path
+    seen: Path | None = None
 
     def program(self, name: str) -> str:
         """The path of a program of the environment."""
@@ -158,13 +161,26 @@ def run_tests(bench: Bench, part: str) -> Result:
     paths = tests_of(part)
     if not paths:
         return Result(ok=False, output=f"there are no tests in {', '.join(TEST_PARTS[part])}")
+    variables = {"HYPOTHESIS_PROFILE": os.environ.get("HYPOTHESIS_PROFILE", "ci")}
+    if bench.seen is not None:
+        variables["PIDURABLE_TEST_SOMETIMES"] = str(bench.seen)
+        (bench.seen / f"ran-{part}").touch()
     result = bench.run(
         *(bench.program("python"), "-m", "pytest", "-q", "-n", WORKERS.get(part, "auto"), "--timeout", str(TEST_TIMEOUT_S.get(part, 120))),
         *paths,
-        HYPOTHESIS_PROFILE=os.environ.get("HYPOTHESIS_PROFILE", "ci"),
+        **variables,
     )
     closing = [line for line in result.output.splitlines() if COUNT.search(line)]
     return Result(result.ok and bool(closing), result.output, shown=closing[-1] if closing else "")
+
+
+def run_sometimes(bench: Bench) -> Result:
+    """What must happen in some test has happened; judged only when all the parts ran in which it may."""
+    left_out = [part for part in SOMETIMES_PARTS if bench.seen is None or not (bench.seen / f"ran-{part}").exists()]
+    if left_out:
+        return Result(ok=True, output="", shown=f"not judged, because this did not run: {', '.join(left_out)}")
+    result = bench.run(bench.program("python"), "-m", "tests.support.sometimes", str(bench.seen))
+    return Result(result.ok, result.output, shown=result.output.strip())
 
 
 def run_package(bench: Bench) -> Result:
@@ -240,7 +256,16 @@ def use_as_a_stranger(user: Bench, folder: Path) -> Result:
 def stages() -> dict[str, Callable[[Bench], Result]]:
     """All stages by name, in the order in which they run."""
     parts = {part: lambda bench, part=part: run_tests(bench, part) for part in TEST_PARTS}
-    return {"format": run_format, "lint": run_lint, "layers": run_layers, "types": run_types, "rules": run_rules, **parts, "package": run_package}
+    return {
+        "format": run_format,
+        "lint": run_lint,
+        "layers": run_layers,
+        "types": run_types,
+        "rules": run_rules,
+        **parts,
+        "sometimes": run_sometimes,
+        "package": run_package,
+    }
 
 
 def carry_out(name: str, stage: Callable[[Bench], Result], bench: Bench) -> Result:
@@ -279,10 +304,11 @@ def main(arguments: list[str]) -> int:
     wanted = [name for asked in options.stages or known for name in (TEST_PARTS if asked == "tests" else [asked])]
     if unknown := [name for name in wanted if name not in known]:
         parser.error(f"no such stage: {', '.join(unknown)}; there are {', '.join(known)}")
-    bench = Bench(options.environment.resolve())
-    results = {"prepare": carry_out("prepare", prepare, bench)}
-    if results["prepare"].ok:
-        results |= {name: carry_out(name, known[name], bench) for name in known if name in wanted}
+    with tempfile.TemporaryDirectory(prefix="pidurable-seen-") as seen:
+        bench = Bench(options.environment.resolve(), Path(seen))
+        results = {"prepare": carry_out("prepare", prepare, bench)}
+        if results["prepare"].ok:
+            results |= {name: carry_out(name, known[name], bench) for name in known if name in wanted}
     if TEST_PARTS.keys() & results.keys():
         print(totals(results), flush=True)
     return 0 if all(result.ok for result in results.values()) else 1
