@@ -33,6 +33,6 @@ def test_the_first_command_plays_a_story_that_is_there():
 
 
 def test_every_module_that_the_way_of_a_keystroke_names_exists():
-    named = re.findall(r"\b((?:tui|session|storage|harness|generation)/[\w/]*\.py)", TEXT)
+    named = re.findall(r"(?<![\w/])((?:tui|session|storage|harness|generation)/[\w/]*\.py)", TEXT)
     missing = [path for path in named if not (ROOT / "pi_durable_tui" / path).is_file() and not (ROOT / "pi_durable_tui/harness" / path).is_file()]
     assert missing == []
