@@ -69,9 +69,8 @@ async def test_tools(looks: Looks) -> None:
 
 @pytest.mark.rule("TU-19", "SA-3")
 async def test_question(looks: Looks) -> None:
-    command = slot(
-        99, "bash", "bash rm -rf build dist && make -j4 all", status="asking", question=77, arguments={"command": "rm -rf build dist \\\n  && make -j4 all"}
-    )
+    arguments, details = {"command": "make -j4 all"}, {"rule": "allow commands that begin with: make"}
+    command = slot(99, "bash", "bash make -j4 all", status="asking", question=77, arguments=arguments, details=details)
     edit = slot(99, "edit", "edit shop/cart.py", status="asking", question=78, arguments={"path": "shop/cart.py"}, details={"diff": DIFF})
     async with running(view(ASKED, *LOOKED, tools=[command], **FIGURES)) as rig:
         assert "Run this command?" in rig.text()
