@@ -66,6 +66,7 @@ TEST_TIMEOUT_S = {"crash": 600, "journeys": 600}
 
 SOMETIMES_PARTS = ("contract", "behaviour", "crash")  # where the moments that must come sometimes do (tests/support/sometimes.py)
 
+MANUAL = "data/share/man/man1/pidurable.1"
 KNOWN_START_UP_FILES = frozenset({"distutils-precedence.pth"})  # setuptools, which Python 3.11 puts into every new environment
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed)")
 
@@ -212,10 +213,16 @@ def run_package(bench: Bench) -> Result:
 def wheel_problem(wheel: Path) -> str:
     """What is missing in the wheel, or too much; "" when nothing is."""
     with zipfile.ZipFile(wheel) as archive:
-        names = set(archive.namelist())
-    wanted = {"pi_durable_tui/py.typed", "pi_durable_tui/SPEC.md", *(f"pi_durable_tui/_sessions/{story}/session.toml" for story in STORIES)}
+        names = {MANUAL if name.endswith(f".data/{MANUAL}") else name for name in archive.namelist()}
+    wanted = {
+        MANUAL,
+        "pi_durable_tui/py.typed",
+        "pi_durable_tui/SPEC.md",
+        "pi_durable_tui/cli/configuration/settings.schema.json",
+        *(f"pi_durable_tui/_sessions/{story}/session.toml" for story in STORIES),
+    }
     missing = sorted(wanted - names)
-    foreign = sorted(name for name in names if name.split("/")[0] != "pi_durable_tui" and ".dist-info/" not in name)
+    foreign = sorted(name for name in names - {MANUAL} if name.split("/")[0] != "pi_durable_tui" and ".dist-info/" not in name)
     stores = sorted(name for name in names if "/_stores/" in name)
     return f"missing: {missing}; not ours: {foreign}; stores: {stores}" if missing or foreign or stores else ""
 

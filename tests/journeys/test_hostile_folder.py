@@ -33,7 +33,7 @@ def only_looked_at(hostile: Hostile, log: Path) -> None:
     assert trace.internet == []
     inside = {Path(path).name for path in trace.opened if path.startswith(work)}
     assert len(trace.opened) > 100
-    assert inside - DATA_NAMES - {hostile.work.name, "skills", "prompts", "extensions"} == set()
+    assert inside - DATA_NAMES - {hostile.work.name, "skills", "prompts", "agents", "extensions"} == set()
     assert [path for path in trace.opened if path == str(hostile.secret)] == []
     assert [path for path in trace.opened if not path.startswith("/") and Path(path).name not in DATA_NAMES] == []
     assert hostile.ran == []
