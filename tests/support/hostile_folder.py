@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-DATA_NAMES = frozenset({"AGENTS.md", "CLAUDE.md", "settings.json", "SKILL.md", "review.md", "extension.py"})
-"""The files of a project that may be read, to be shown in the question of trust."""
+DATA_NAMES = frozenset({"AGENTS.md", "CLAUDE.md", "settings.json", "SKILL.md", "review.md", "extension.py", "HEAD"})
+"""The files of a project that may be read: those that the question of trust shows, and the name of the branch."""
 
 
 @dataclass(frozen=True, slots=True)
