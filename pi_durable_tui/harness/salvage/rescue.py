@@ -90,6 +90,7 @@ class Rescue:
         kind, table = self._table(record)
         if record.id not in table.seen:
             self._list(record)
+            self.contents.next_id = max(self.contents.next_id, record.id + 1)  # an end that is gone may have taken the counter with it
         adopt(self.contents, [put_of(kind, record.id, table.text_over(record.id, record))], self.seq if seq is None else seq)
 
     def note(self, conversation_id: int, text: str) -> None:
