@@ -124,6 +124,13 @@ def wait_for_moment(chance: random.Random, desk: Desk, pid: int) -> str:
     return kind
 
 
+def wait_for_few_commits(chance: random.Random, desk: Desk, pid: int) -> str:
+    """Return soon after the run has begun to do something: behind one of its first commits, by up to 2 ms."""
+    _wait_for_line(desk, "acknowledged", chance.randint(1, 4), pid)
+    time.sleep(0.002 * chance.random())
+    return "near one of the first commits"
+
+
 def _wait_for_line(desk: Desk, name: str, number: int, pid: int) -> None:
     """Return once so many more lines are in the file, or the run is over."""
     wanted = len(lines(desk, name)) + number
