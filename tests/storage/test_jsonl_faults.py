@@ -79,7 +79,7 @@ async def each_operation(run: Callable[[int], Awaitable[bool]], *, least: int) -
 @pytest.mark.parametrize("fsync", [True, False])
 @pytest.mark.parametrize("reclaim", [NEVER, ALWAYS])
 @pytest.mark.parametrize("moment", ["before", "short", "after"])
-@pytest.mark.parametrize(("kind", "for_good"), [("io", False), ("io", True), ("full", False)])
+@pytest.mark.parametrize(("kind", "for_good"), [("io", False), ("io", True), ("full", False), ("full", True)])
 async def test_files_that_fail_in_a_commit_leave_the_state_before_or_after(
     tmp_path: Path, *, moment: Moment, kind: Kind, for_good: bool, fsync: bool, reclaim: ReclaimRule
 ):
@@ -165,10 +165,11 @@ async def both(storage: JsonlStorage, reference: MemoryStorage, asked: Batch) ->
 @pytest.mark.rule("ST-1", "PR-13")
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "short", "after"])
-async def test_files_that_fail_while_a_store_is_made_leave_a_store_that_opens(tmp_path: Path, moment: Moment):
+@pytest.mark.parametrize("kind", ["io", "full"])
+async def test_files_that_fail_while_a_store_is_made_leave_a_store_that_opens(tmp_path: Path, moment: Moment, kind: Kind):
     async def run(operation: int) -> bool:
         files, folder = JournalFiles(), tmp_path / str(operation)
-        files.arm(operation, moment, "io")
+        files.arm(operation, moment, kind)
         with contextlib.suppress(EnvironmentFailure):
             await (await opened(folder, files=files)).close()
         happened = files.happened

@@ -98,7 +98,7 @@ async def contents_after(path: Path, asked: Batch) -> tuple[dict[str, Any], dict
 @pytest.mark.rule("ST-1", "ST-6", "PR-1", "PR-13")
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "short", "after"])
-@pytest.mark.parametrize(("kind", "for_good"), [("io", False), ("io", True), ("full", False)])
+@pytest.mark.parametrize(("kind", "for_good"), [("io", False), ("io", True), ("full", False), ("full", True)])
 async def test_a_disk_that_fails_in_a_commit_leaves_the_state_before_or_after(tmp_path: Path, disk: FaultyDisk, moment: Moment, kind: Kind, for_good: bool):
     asked = batch(4, entries=[entry(3, text="z" * 10_000)])
     states: set[str] = set()
@@ -136,12 +136,13 @@ async def test_a_disk_that_fails_in_a_commit_leaves_the_state_before_or_after(tm
 @pytest.mark.rule("ST-1", "PR-13")
 @pytest.mark.slow
 @pytest.mark.parametrize("moment", ["before", "short", "after"])
-async def test_a_disk_that_fails_while_a_store_is_made_leaves_a_store_that_opens(tmp_path: Path, disk: FaultyDisk, moment: Moment):
+@pytest.mark.parametrize("kind", ["io", "full"])
+async def test_a_disk_that_fails_while_a_store_is_made_leaves_a_store_that_opens(tmp_path: Path, disk: FaultyDisk, moment: Moment, kind: Kind):
     operation = 0
     while True:
         operation += 1
         path = tmp_path / f"{operation}.sqlite"
-        disk.fault.arm(operation, moment, "io")
+        disk.fault.arm(operation, moment, kind)
         with contextlib.suppress(EnvironmentFailure):
             await close_anyhow(await opened(path, vfs=disk.vfs_name))
         happened = disk.fault.happened
