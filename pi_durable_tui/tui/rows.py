@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 Tone: TypeAlias = Literal["info", "good", "warn", "bad"]
 ToolStatus: TypeAlias = Literal["pending", "asking", "running", "done", "failed", "interrupted", "stopped"]
 TAIL_CHARS = 20_000
+WHOLE_CHARS, WHOLE_LINES = 4_000, 30
+"""What a person said is shown whole up to here; of more only the beginning, until it is unfolded: pastes have megabytes."""
+_QUEUED_CHARS = 1_000
 
 
 class UserRow(Struct, frozen=True, kw_only=True):
@@ -110,8 +113,8 @@ class SummaryRow(Struct, frozen=True, kw_only=True):
 
 
 Row: TypeAlias = UserRow | AnswerRow | ThinkingRow | ToolRow | RetryRow | MarkRow | SummaryRow
-FoldedRow: TypeAlias = ToolRow | ThinkingRow | SummaryRow
-"""Rows that show more when they are unfolded."""
+FoldedRow: TypeAlias = UserRow | ToolRow | ThinkingRow | SummaryRow
+"""Rows that may show more when they are unfolded."""
 
 
 class QueuedRow(Struct, frozen=True, kw_only=True):
@@ -134,16 +137,23 @@ class Notice(Struct, frozen=True, kw_only=True):
     text: str
 
 
+def can_unfold(row: Row) -> TypeGuard[FoldedRow]:
+    """Whether there is more of a row to show. PURE."""
+    if isinstance(row, UserRow):
+        return len(row.text) > WHOLE_CHARS or row.text.count("\n") >= WHOLE_LINES
+    return isinstance(row, ToolRow | ThinkingRow | SummaryRow)
+
+
 def queued_rows(view: ConversationView) -> tuple[QueuedRow, ...]:
     """Messages that wait, oldest first, after those that were handed to the run while it was going on (rule TU-12)."""
     run = view.live.run
     delivered = [
-        QueuedRow(submission_id=one.id, text=safe_line(content_text(one.content)), mode=one.mode, state="delivered")
+        QueuedRow(submission_id=one.id, text=safe_line(content_text(one.content)[:_QUEUED_CHARS]), mode=one.mode, state="delivered")
         for one in view.submissions
         if run is not None and one.status == "placed" and one.at_ms > run.started_at_ms and one.mode != "write" and one.kind == USER
     ]
     waiting = [
-        QueuedRow(submission_id=item.submission_id, text=safe_line(content_text(item.content)), mode=item.mode, state="queued")
+        QueuedRow(submission_id=item.submission_id, text=safe_line(content_text(item.content)[:_QUEUED_CHARS]), mode=item.mode, state="queued")
         for item in view.inbox.items
         if item.is_typed
     ]

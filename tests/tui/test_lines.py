@@ -11,10 +11,11 @@ from textual.events import Paste
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.records.messages import Image
 from pi_durable_tui.tui.commands import COMMANDS
+from pi_durable_tui.tui.draw.marks import copied
 from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.projection import Projection
-from pi_durable_tui.tui.rows import MarkRow, Notice, Row
+from pi_durable_tui.tui.rows import MarkRow, Notice, Row, UserRow, can_unfold
 from tests.support.tui_rig import running
 from tests.support.tui_views import answer, result, slot, user, view, with_live
 
@@ -101,6 +102,19 @@ def test_pictures_and_outputs_that_are_kept_elsewhere_are_told_by_their_size() -
     message = with_changes(seen.entry.message, content=(*seen.entry.message.content, Image(mime_type="image/png", data="AAAA")))
     (row,) = Projection().apply(view(with_changes(seen, entry=with_changes(seen.entry, message=message)))).rows
     assert drawn(row)[1] == "✓ read  a.png  image/png, 3 bytes · 0.1s"
+
+
+@pytest.mark.rule("TU-1", "TU-10", "CASE-E3")
+def test_of_a_long_message_only_the_beginning_is_drawn_until_it_is_unfolded() -> None:
+    painter = Painter(width=60, palette=DARK, unfold_key="Ctrl+O")
+    whole, long, wide = (UserRow(key="x", text=text) for text in ("\n".join("ab" * 15), "\n".join(map(str, range(500))), "word " * 2_000))
+    assert [can_unfold(row) for row in (whole, long, wide)] == [False, True, True]
+    assert len(painter.lines(whole, unfolded=False)) == 1 + 30
+    folded = [line.plain.rstrip() for line in painter.lines(long, unfolded=False)]
+    assert folded == ["", "❯ 0", *(f"  {number}" for number in range(1, 10)), "  … 490 more lines (Ctrl+O)"]
+    assert [line.plain.rstrip() for line in painter.lines(long, unfolded=True)][-2:] == ["  399", "  … 100 more lines"]
+    assert [len(painter.lines(wide, unfolded=False)), painter.lines(wide, unfolded=False)[-1].plain.rstrip()] == [1 + 10 + 1, "  … more (Ctrl+O)"]
+    assert not copied(painter.lines(long, unfolded=False)).endswith("(Ctrl+O)")
 
 
 # ------------------------------------------------------------------------------------------------------- beside the composer

@@ -20,13 +20,14 @@ from pi_durable_tui.tui.draw.markdown import MarkdownPainter, split_blocks
 from pi_durable_tui.tui.draw.marks import ours, unmarked
 from pi_durable_tui.tui.draw.stream import MarkdownStream
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, ToolStatus, UserRow
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, ToolStatus, UserRow, can_unfold
 
 MARGIN_CELLS = 2
 MAX_TEXT_CELLS = 116
 _FOLDED_DIFF_LINES = 14
 _FOLDED_FAILURE_LINES = 8
 _LINES_OF_ONE = 3  # of a line that is too long and says why something failed
+_FOLDED_USER_LINES = 10
 _TAIL_LINES = 5
 _OWN_LINES = 24
 _UNFOLDED_LINES = 400
@@ -52,6 +53,8 @@ def estimate_lines(row: Row, width: int) -> int:
     """Guess how many lines `row` takes, without drawing it; at least 1. Cheap: used for what is far from the visible part."""
     room = max(8, min(width, MAX_TEXT_CELLS) - 2 * MARGIN_CELLS)
     match row:
+        case UserRow() if can_unfold(row):
+            return _FOLDED_USER_LINES + 2
         case UserRow() | AnswerRow():
             return row.text.count("\n") + len(row.text) // room + 2
         case ToolRow():
@@ -100,7 +103,7 @@ class Painter:
         """
         match row:
             case UserRow():
-                return self._user(row)
+                return self._user(row, unfolded=unfolded)
             case AnswerRow():
                 return [Text("", end=""), *self.indented([line for block in split_blocks(row.text) for line in self._markdown.block(block)])]
             case ThinkingRow():
@@ -121,9 +124,17 @@ class Painter:
         """The lines behind the margin."""
         return [Text.assemble((" " * MARGIN_CELLS, ours()), line, end="") for line in lines]
 
-    def _user(self, row: UserRow) -> list[Text]:
+    def _user(self, row: UserRow, *, unfolded: bool) -> list[Text]:
         palette = self.palette
-        body = self._markdown.wrap(Text(row.text.strip("\n"), palette.style(palette.text, bold=True), end=""), self._room)
+        text = row.text.strip("\n")
+        limit = (_UNFOLDED_LINES if unfolded else _FOLDED_USER_LINES) if can_unfold(row) else None
+        # Only what is shown is wrapped: of megabytes that would take many seconds.
+        head = text if limit is None else "\n".join(text.split("\n", limit)[:limit])[: limit * self._room]
+        body = self._markdown.wrap(Text(head, palette.style(palette.text, bold=True), end=""), self._room)[:limit]
+        if len(head) < len(text):
+            hidden = text.count("\n", len(head))
+            more = f"… {hidden:,} more line{'s' if hidden > 1 else ''}" if hidden else "… more"
+            body.append(Text(more + ("" if unfolded else self._unfolds), ours(palette.style(palette.muted)), end=""))
         lines = [Text("", end="")]
         for index, part in enumerate(body):
             line = Text.assemble(("❯ " if index == 0 else "  ", ours(palette.style(palette.accent, bold=True))), part, end="")

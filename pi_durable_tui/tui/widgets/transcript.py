@@ -19,7 +19,7 @@ from textual.strip import Strip
 from pi_durable_tui.tui.draw.marks import Hit, copied, hits, piece
 from pi_durable_tui.tui.linking.links import address_at
 from pi_durable_tui.tui.palette import Palette
-from pi_durable_tui.tui.rows import FoldedRow, UserRow
+from pi_durable_tui.tui.rows import UserRow, can_unfold
 from pi_durable_tui.tui.widgets.reading.finding import Direction, Found, count, find, may_hold
 from pi_durable_tui.tui.widgets.reading.row_view import RowView
 from pi_durable_tui.tui.widgets.reading.selecting import Place, Selecting, Spot, cells_on, moved, ordered, word_cells
@@ -74,7 +74,7 @@ class Transcript(RowView, can_focus=False):
             self._select_around(index, line - self._tops[index], event.x, whole_line=event.chain > 2)
         elif (address := address_at(self._draw(index).lines, line - self._tops[index], event.x)) is not None:
             self.post_message(self.LinkClicked(address))
-        elif isinstance(row, FoldedRow):
+        elif can_unfold(row):
             anchor = self._anchor()
             self._turned ^= {row.key}
             self._is_exact[index] = False

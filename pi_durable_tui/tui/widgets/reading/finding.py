@@ -12,7 +12,7 @@ from msgspec import Struct
 from rich.text import Text
 
 from pi_durable_tui.tui.draw.marks import Hit, hits
-from pi_durable_tui.tui.rows import AnswerRow, FoldedRow, MarkRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, UserRow
+from pi_durable_tui.tui.rows import AnswerRow, MarkRow, RetryRow, Row, SummaryRow, ThinkingRow, ToolRow, UserRow, can_unfold
 
 Direction = Literal[-1, 1]
 _MARKUP = str.maketrans("", "", "*_`#>|[]()~\\- \n")
@@ -52,7 +52,7 @@ def find(
         if not may_hold(row, query):
             continue
         unfolded = is_unfolded(row)
-        for unfold in (unfolded, True) if isinstance(row, FoldedRow) and not unfolded else (unfolded,):
+        for unfold in (unfolded, True) if can_unfold(row) and not unfolded else (unfolded,):
             places = hits(draw(index, unfold), query)
             if index == start[0]:
                 places = [place for place in places if (place.cells[0][:2] > start[1:]) == (direction > 0) and place.cells[0][:2] != start[1:]]

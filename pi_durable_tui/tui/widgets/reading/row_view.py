@@ -22,7 +22,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
-from pi_durable_tui.tui.rows import FoldedRow, RetryRow, Row, ToolRow
+from pi_durable_tui.tui.rows import RetryRow, Row, ToolRow, can_unfold
 from pi_durable_tui.tui.widgets.reading.drawn import DrawnRow, DrawnRows
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class RowView(ScrollView, can_focus=False):
         self._turned.clear()
         anchor = self._anchor()
         for index, row in enumerate(self._rows):
-            if isinstance(row, FoldedRow):
+            if can_unfold(row):
                 self._is_exact[index] = False
         self._settle(anchor)
 
