@@ -200,7 +200,7 @@ def rescued(store: Path, kind: StoreKind) -> tuple[Found, Mended]:
 
 async def wrong(truth: Dump, found: Found, result: Mended) -> list[str]:
     """Everything that must not be so of a rescue."""
-    return [*_untrue(truth, found), *_untold(truth, found, result), *await _broken(result)]
+    return [*_untrue(truth, found), *_untold(truth, found, result), *await _broken(found, result)]
 
 
 def _untrue(truth: Dump, found: Found) -> Iterator[str]:
@@ -222,8 +222,8 @@ def _untold(truth: Dump, found: Found, result: Mended) -> Iterator[str]:
             yield f"{record.kind} {record.id} is gone, and nothing says so"
 
 
-async def _broken(result: Mended) -> list[str]:
+async def _broken(found: Found, result: Mended) -> list[str]:
     """The oracle's findings. Where an answer is gone, what it cost is still counted, so that the sum of the answers that are left is less."""
     storage = MemoryStorage(contents_of(result.dump))
-    found = faults(await held(storage), Known())
-    return [fault for fault in found if "is told as done" not in fault and not (": usage is" in fault and result.lost)]
+    less = found.is_unsure or bool(result.lost)
+    return [fault for fault in faults(await held(storage), Known()) if "is told as done" not in fault and not (": usage is" in fault and less)]

@@ -77,7 +77,7 @@ def joined(rescue: Rescue, touched: Collection[int]) -> set[int]:
 
 
 def is_consistent(rescue: Rescue, conversation_id: int) -> bool:
-    """True when what `pi.live` shows as at work is at work, and nothing else is."""
+    """True when what `pi.live` shows as at work is at work, what the inbox holds is queued, and nothing else is."""
     live = rescue.read(LIVE, conversation_id, Live) or Live()
     tasks = {task.id: task for task in _live_tasks(rescue, conversation_id)}
     shown = {live.run.task_id} if live.run is not None else set[int]()
@@ -85,8 +85,10 @@ def is_consistent(rescue: Rescue, conversation_id: int) -> bool:
     waited = {task_id for task in tasks.values() for task_id in getattr(task.state, "on", ())}
     placed = {item.id for item in rescue.submissions(conversation_id) if isinstance(item.state, Placed)}
     answered = set(live.run.submissions) if live.run is not None else set[int]()
+    queued = [item.id for item in rescue.submissions(conversation_id) if isinstance(item.state, Queued)]
+    waiting = [item.submission_id for item in (rescue.read(INBOX, conversation_id, Inbox) or Inbox()).items]
     wants_showing = {task.id for task in tasks.values() if task.kind in {"pi.generation", "pi.tool", "pi.compaction"}}
-    return wants_showing <= shown <= tasks.keys() and waited <= rescue.contents.tasks.seen.keys() and placed == answered
+    return wants_showing <= shown <= tasks.keys() and waited <= rescue.contents.tasks.seen.keys() and placed == answered and queued == waiting
 
 
 def end_work(rescue: Rescue, conversation_id: int) -> None:

@@ -89,7 +89,7 @@ class _Reading:
             revisions=tuple(revisions),
             lost=tuple(sorted((*lost.values(), *gone), key=lambda item: (item.kind, item.id, item.seq or 0))),
             places=tuple(self._forest.places),
-            is_unsure=self._is_unsure or not all(self._is_told(kind) for kind in BY_CONVERSATION),
+            is_unsure=self._is_unsure or not all(self._is_told(kind) or (self._is_whole(IDS) and kind not in BY_CONVERSATION) for kind in KINDS),
         )
 
     # -------------------------------------------------------------------------------------------------------------- rows
