@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 
 from tests import ci
 from tests.architecture.source import PACKAGE, ROOT, modules, name
 from tests.support import sometimes
+
+VARIABLE = re.compile(r"PIDURABLE_TEST_[A-Z]+(?:_[A-Z]+)*")
 
 
 def test_every_test_file_belongs_to_exactly_one_part():
@@ -75,3 +78,15 @@ def test_every_moment_that_must_come_is_told_by_a_test():
     said = {moment for moment in sometimes.WANTED if f'happened("{moment}")' in telling}
     by_pattern = {moment for moment in sometimes.WANTED if moment.startswith(("the restart limit of kind: ", "an uncertain commit that was "))}
     assert set(sometimes.WANTED) == said | by_pattern
+
+
+def test_every_variable_that_makes_tests_longer_stands_in_the_table_of_them_with_its_file():
+    rows = [line for line in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").splitlines() if line.startswith("| `PIDURABLE_TEST_")]
+    told = {(variable, file) for row in rows for variable in VARIABLE.findall(row) for file in re.findall(r"`(tests/[\w/.]+)`", row)}
+    read = {
+        (variable, "tests/bench" if name(path).startswith("tests/bench/") else name(path))
+        for path in modules(ROOT / "tests")
+        if path.name != "ci.py"
+        for variable in VARIABLE.findall(path.read_text(encoding="utf-8"))
+    }
+    assert told == read
