@@ -31,7 +31,7 @@ def test_keys_settings_model_differences_the_chat_as_a_file_and_that_a_run_was_s
     terminal.send("fix it")
     terminal.wait_for("It never goes back now.", "● stored")
     terminal.send("/diff")
-    terminal.wait_for("1 file changed since your last message", "slots.py  +1 -1", f"- {WRONG}", f"+ {RIGHT}")
+    terminal.wait_for("1 file changed since your last message", "slots.py  +1 −1", f"- {WRONG}", f"+ {RIGHT}")
     terminal.press("escape")
     terminal.wait_gone("1 file changed since")
     terminal.send("/export markdown talk.md")
