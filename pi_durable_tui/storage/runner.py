@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-from pi_durable_tui.errors import SessionClosed
+from pi_durable_tui.errors import PidurableError, SessionClosed
 
 T = TypeVar("T")
 
@@ -100,3 +100,33 @@ class InlineRunner:
 
     def stop(self) -> None:
         """Nothing to end."""
+
+
+class Closing(Protocol):
+    """A store."""
+
+    async def close(self) -> None: ...
+
+
+S = TypeVar("S", bound=Closing)
+
+
+async def open_on(runner: Runner, work: Callable[[], S]) -> S:
+    """The store that `work` opens where the runner runs it; the runner stops when there is none.
+
+    The thread goes on opening after a cancellation: what it opened must not stay locked with nobody to close it, so the wait passes then.
+    """
+    opening = asyncio.ensure_future(runner.run(work))
+    try:
+        return await asyncio.shield(opening)
+    except asyncio.CancelledError:
+        try:
+            store = await opening
+        except PidurableError:
+            runner.stop()
+        else:
+            await store.close()
+        raise
+    except BaseException:
+        runner.stop()
+        raise

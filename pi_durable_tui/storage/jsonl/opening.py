@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.errors import EnvironmentFailure, NotFound, PidurableError
+from pi_durable_tui.errors import EnvironmentFailure, NotFound
 from pi_durable_tui.storage.contents import Contents
 from pi_durable_tui.storage.files import FileOps, RealFiles, check_own
 from pi_durable_tui.storage.jsonl.folder import Folder
@@ -22,7 +21,7 @@ from pi_durable_tui.storage.jsonl.store import JsonlStorage
 from pi_durable_tui.storage.jsonl.upgrade import upgrade
 from pi_durable_tui.storage.jsonl.writer import Writer
 from pi_durable_tui.storage.lock import acquire
-from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
+from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner, open_on
 from pi_durable_tui.storage.space import Reserve, SpaceRule
 from pi_durable_tui.storage.versions.steps import STEPS, Steps
 
@@ -68,25 +67,7 @@ async def open_jsonl(
                 return JsonlStorage(real.path, source=Source.following(real), writer=None, runner=runner, on_close=_nothing)
             return _open_owner(real, runner, since_ms=clock.now_ms(), fsync=fsync, space=space or SpaceRule(), reclaim=reclaim or ReclaimRule())
 
-    opening = asyncio.ensure_future(runner.run(work))
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        # The thread goes on opening: what it opened must not stay locked with nobody to close it.
-        await _abandon(opening, runner)
-        raise
-    except BaseException:
-        runner.stop()
-        raise
-
-
-async def _abandon(opening: asyncio.Future[JsonlStorage], runner: Runner) -> None:
-    try:
-        storage = await opening
-    except PidurableError:
-        runner.stop()
-    else:
-        await storage.close()
+    return await open_on(runner, work)
 
 
 def _open_owner(folder: Folder, runner: Runner, *, since_ms: int, fsync: bool, space: SpaceRule, reclaim: ReclaimRule) -> JsonlStorage:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import os
 from collections.abc import Generator
 from pathlib import Path
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.errors import EnvironmentFailure, PidurableError
+from pi_durable_tui.errors import EnvironmentFailure
 from pi_durable_tui.storage.files import FileOps, RealFiles, check_own
 from pi_durable_tui.storage.lock import acquire
-from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
+from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner, open_on
 from pi_durable_tui.storage.space import Reserve, SpaceRule
 from pi_durable_tui.storage.sqlite.connection import (
     Synchronous,
@@ -72,25 +71,7 @@ async def open_sqlite(
             return SqliteStorage(real, source=Follower(real, doors, vfs=vfs, steps=steps), writer=None, runner=runner, on_close=_nothing)
         return _open_owner(real, doors, runner, since_ms=clock.now_ms(), synchronous=synchronous, rule=space or SpaceRule(), vfs=vfs, steps=steps)
 
-    opening = asyncio.ensure_future(runner.run(work))
-    try:
-        return await asyncio.shield(opening)
-    except asyncio.CancelledError:
-        # The thread goes on opening: what it opened must not stay locked with nobody to close it.
-        await _abandon(opening, runner)
-        raise
-    except BaseException:
-        runner.stop()
-        raise
-
-
-async def _abandon(opening: asyncio.Future[SqliteStorage], runner: Runner) -> None:
-    try:
-        storage = await opening
-    except PidurableError:
-        runner.stop()
-    else:
-        await storage.close()
+    return await open_on(runner, work)
 
 
 def _open_owner(
