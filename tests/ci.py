@@ -44,6 +44,7 @@ TEST_PARTS: dict[str, tuple[str, ...]] = {
     "pure": ("architecture", "records", "test_clock.py", "test_entropy.py", "test_errors.py"),
     "contract": ("storage", "session"),
     "behaviour": ("harness", "models", "mcp", "tools", "permissions", "context", "playback", "cli", "support", "examples", "bench"),
+    "pictures": ("pictures",),
     "screen": ("tui",),
     "crash": ("crash", "selftest"),
     "journeys": ("journeys",),
@@ -61,7 +62,7 @@ RULE_TESTS = (
     "tests/harness/test_select.py",
     "tests/harness/test_view.py",
 )
-WORKERS = {"screen": "0"}  # pictures that no test uses are noticed only when one process sees all of them
+WORKERS = {"pictures": "0"}  # pictures that no test uses are noticed only when one process sees all of them
 TEST_TIMEOUT_S = {"crash": 600, "journeys": 600}
 
 SOMETIMES_PARTS = ("contract", "behaviour", "crash")  # where the moments that must come sometimes do (tests/support/sometimes.py)

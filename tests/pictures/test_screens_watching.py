@@ -11,11 +11,11 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.watching.app import WatchApp, Watched
+from tests.pictures.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 from tests.support.tui_conversation import FakeConversation, HarnessThread
 from tests.support.tui_rig import PLACE
 from tests.support.tui_story import STORY
 from tests.support.tui_views import START_MS, slot, view
-from tests.tui.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 
 
 async def opened(thread: HarnessThread, shown: ConversationView) -> Watched:

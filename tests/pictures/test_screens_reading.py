@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pi_durable_tui.tui.terminal_app import WithoutColor
+from tests.pictures.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 from tests.support.tui_rig import running
 from tests.support.tui_story import DIFF, STORY
 from tests.support.tui_views import answer, result, slot, user, view
 from tests.tui.test_composer import equip
 from tests.tui.test_doubt import task
 from tests.tui.test_reading import command
-from tests.tui.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 
 WIDE = """# 日本語の見出し
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pi_durable_tui.tui.palette import LIGHT
 from pi_durable_tui.tui.rewinding.difference import DifferenceScreen, FileChange
+from tests.pictures.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 from tests.support.tui_house import FakeHouse, FakeModels
 from tests.support.tui_rig import running
 from tests.support.tui_story import DIFF, STORY
 from tests.support.tui_views import view
 from tests.tui.test_directory import FREE, HELD, beside
-from tests.tui.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 from tests.tui.test_settings import KNOWN, chat
 
 

@@ -13,10 +13,10 @@ from pi_durable_tui.cli.providers import no_model
 from pi_durable_tui.harness.live import Agent, Generation, RetryWait, Run
 from pi_durable_tui.records.messages import Problem
 from pi_durable_tui.tui.rows import Notice
+from tests.pictures.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 from tests.support.tui_rig import running
 from tests.support.tui_story import STORY
 from tests.support.tui_views import START_MS, user, view, with_live
-from tests.tui.test_screens import FIGURES, Looks, looks  # noqa: F401 - a fixture
 
 
 @pytest.mark.rule("CL-5", "CASE-H2")
