@@ -60,7 +60,7 @@ def merged(previous: str | None, record: Record) -> str:
     """The text to store for `record` over `previous`: keys that this version does not know are kept (rule ST-19)."""
     if previous is None:
         return encode(record)
-    known = {field.encode_name for field in msgspec.structs.fields(type(record))}
+    known = record.__struct_encode_fields__
     old = decode_json(previous)
     unknown = {key: item for key, item in old.items() if key not in known} if isinstance(old, dict) else {}
     if not unknown:
