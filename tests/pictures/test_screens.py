@@ -208,10 +208,10 @@ async def test_task_graph(looks: Looks) -> None:
 
     nodes = (
         node(900, "pi.generation", None, waits_for=(40, 42)),
-        node(40, "pi.tool", 900, "subagent", waits_for=(50,)),
+        node(40, "pi.tool", 900, "subagent", title="callers: find all callers of discount()", waits_for=(50,)),
         node(50, "pi.subagent", 40, "callers", waits_for=(60,), conversations=(2,)),
         node(60, "pi.generation", 50, conversation_id=2, status="sleeping", until_ms=START_MS + 16_000, restarts=1),
-        node(42, "pi.tool", 900, "bash", status="running", phase="execute"),
+        node(42, "pi.tool", 900, "bash", title="bash pytest -q", status="running", phase="execute"),
         node(80, "pi.compaction", None, "manual", status="running", phase="summarize", background=True),
     )
     async with running(view(ASKED, *LOOKED, tools=[slot(42, "bash", "bash pytest -q")], **FIGURES), size=(120, 30)) as rig:

@@ -101,7 +101,9 @@ def test_a_tree_has_its_newest_work_at_the_end_and_children_below_their_parents(
 @pytest.mark.parametrize(
     ("fields", "label", "state"),
     [
-        ({"kind": "pi.generation", "status": "running", "phase": "request"}, "answer", "request · 4s"),
+        ({"kind": "pi.generation", "status": "running", "phase": "request"}, "answer", "asking the model · 4s"),
+        ({"kind": "pi.tool", "name": "bash", "title": "bash make -j4", "status": "running", "phase": "execute"}, "bash make -j4", "running · 4s"),
+        ({"kind": "pi.tool", "name": "subagent", "title": "reader: look", "status": "waiting"}, "subagent reader: look", "ready · 4s"),
         ({"kind": "pi.question", "name": "bash", "status": "sleeping"}, "question about bash", "asks you · 4s"),
         (
             {"kind": "pi.compaction", "name": "manual", "status": "pending", "started_at_ms": None, "background": True},

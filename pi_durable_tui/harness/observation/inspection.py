@@ -35,6 +35,7 @@ class TaskNode:
 
     Attributes:
         name: What its input calls it: the tool, what a call in the background does, the subagent, why it summarizes; "" when it has no name.
+        title: What a call does, from its stored intent on; "" for others, and before.
         owner: The task it works for, in its own conversation or the one that owns its conversation; None at the top.
         phase: Of its checkpoint; None once it is completing.
         waits_for: Ids of the live tasks it waits for.
@@ -56,6 +57,7 @@ class TaskNode:
     restarts: int
     started_at_ms: int | None
     conversations: tuple[int, ...]
+    title: str = ""
 
 
 def task_infos(world: World) -> tuple[TaskInfo, ...]:
@@ -87,4 +89,5 @@ def _node(task: Task, world: World) -> TaskNode:
         restarts=task.restarts or 0,
         started_at_ms=task.started_at_ms,
         conversations=tuple(sorted(conversation_id for conversation_id in owned if conversation_id in live_in)),
+        title=str((checkpoint or {}).get("title", "")),
     )

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 N = TypeVar("N")
 Tone: TypeAlias = Literal["text", "muted", "accent", "good", "warn", "bad"]
+_TITLE_CELLS = 60
+_PHASES = {"prepare": "getting ready", "request": "asking the model", "poll": "asking the model", "summarize": "being written", "execute": "running"}
+"""What people are told of a step at work; of all others its name."""
 
 
 class TaskRow(Struct, frozen=True, kw_only=True):
@@ -50,8 +53,8 @@ def root_of(branch: Branch, branches: Sequence[Branch]) -> int:
 def task_rows(nodes: Sequence[TaskNode], now_ms: int) -> tuple[TaskRow, ...]:
     """Live tasks below what they work for, oldest first."""
     stems = _tree(nodes, key=lambda node: node.task_id, parent=lambda node: node.owner, rank=lambda node: node.task_id)
-    labels = {node.task_id: _label(node) for node in nodes}
-    return tuple(TaskRow(node=node, stem=stem, label=labels[node.task_id], state=_state(node, labels, now_ms), tone=_tone(node)) for stem, node in stems)
+    names = {node.task_id: _name(node) for node in nodes}
+    return tuple(TaskRow(node=node, stem=stem, label=_label(node), state=_state(node, names, now_ms), tone=_tone(node)) for stem, node in stems)
 
 
 def _tree(items: Iterable[N], *, key: Callable[[N], int], parent: Callable[[N], int | None], rank: Callable[[N], int]) -> tuple[tuple[str, N], ...]:
@@ -74,6 +77,12 @@ def _tree(items: Iterable[N], *, key: Callable[[N], int], parent: Callable[[N], 
 
 
 def _label(node: TaskNode) -> str:
+    """What it is, and of a call what it does."""
+    name, does = _name(node), safe_line(node.title, max_cells=_TITLE_CELLS)
+    return does if does.startswith(name) else f"{name} {does}".strip()
+
+
+def _name(node: TaskNode) -> str:
     name = safe_line(node.name, max_cells=40)
     match node.kind:
         case "pi.generation":
@@ -92,8 +101,8 @@ def _label(node: TaskNode) -> str:
             return safe_line(f"{node.kind} {node.name}".strip(), max_cells=60)
 
 
-def _state(node: TaskNode, labels: Mapping[int, str], now_ms: int) -> str:
-    parts = [_words(node, labels, now_ms)]
+def _state(node: TaskNode, names: Mapping[int, str], now_ms: int) -> str:
+    parts = [_words(node, names, now_ms)]
     if node.started_at_ms is not None:
         parts.append(duration_text(max(0, now_ms - node.started_at_ms) // 1000 * 1000).replace(".0s", "s"))
     if node.restarts:
@@ -103,12 +112,12 @@ def _state(node: TaskNode, labels: Mapping[int, str], now_ms: int) -> str:
     return " · ".join(parts)
 
 
-def _words(node: TaskNode, labels: Mapping[int, str], now_ms: int) -> str:
+def _words(node: TaskNode, names: Mapping[int, str], now_ms: int) -> str:
     if node.is_aborted:
         return "is being stopped"
     match node.status:
         case "waiting":
-            waited = [labels[task_id] for task_id in node.waits_for if task_id in labels]
+            waited = [names[task_id] for task_id in node.waits_for if task_id in names]
             return f"waits for {', '.join(waited[:2])}{f' and {len(waited) - 2} more' if len(waited) > 2 else ''}" if waited else "ready"
         case "sleeping":
             return "asks you" if node.until_ms is None else f"wakes in {max(0, -(-(node.until_ms - now_ms) // 1000))}s"
@@ -117,7 +126,7 @@ def _words(node: TaskNode, labels: Mapping[int, str], now_ms: int) -> str:
         case "completing" | "terminal":
             return "ends"
         case "running":
-            return safe_line(node.phase or "running", max_cells=30)
+            return _PHASES.get(node.phase or "", safe_line(node.phase or "running", max_cells=30))
 
 
 def _tone(node: TaskNode) -> Tone:
