@@ -198,9 +198,10 @@ async def _planned(work: Awaitable[CompactionPlan | None]) -> tuple[CompactionPl
 def plan_text(plan: CompactionPlan) -> str:
     """What a summary does, for the person who asked for it (rule TU-17)."""
     cut = f" {plan.shortened} long result{'s are' if plan.shortened > 1 else ' is'} shortened." if plan.shortened else ""
+    kept = f"the newest {_entries(plan.kept_entries)} stay" if plan.kept_entries != 1 else "the newest entry stays"
     return (
         f"Summarizing {_entries(plan.summarized_entries)} ({count_text(plan.summarized_tokens)} tokens); "
-        f"the newest {_entries(plan.kept_entries)} ({count_text(plan.kept_tokens)} tokens) kept as they are.{cut} "
+        f"{kept} as before ({count_text(plan.kept_tokens)} tokens).{cut} "
         "All of it stays stored and visible; work goes on meanwhile."
     )
 
