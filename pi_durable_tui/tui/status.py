@@ -168,4 +168,4 @@ def count_text(tokens: int) -> str:
 
 def money_text(usd: float) -> str:
     """An amount with as many places as it needs."""
-    return f"${usd:.2f}" if usd >= 0.1 else f"${usd:.4f}"
+    return f"${usd:.2f}" if usd >= 0.1 or not usd else f"${usd:.4f}"
