@@ -38,7 +38,7 @@ def unreachable(model: str, environ: Mapping[str, str], base_urls: Mapping[str, 
     if model.startswith(PLAYBACK):
         return None
     found = access(model, environ, base_urls)
-    return ConfigError(found.message, hint=f"Or choose another model with --model. {_NEXT_STEP}") if isinstance(found, ModelFailed) else None
+    return ConfigError(found.message, hint=f"Or choose another model: --model, or /model in the app. {_NEXT_STEP}") if isinstance(found, ModelFailed) else None
 
 
 def no_model(offered: str = "", *, settings_file: str = "settings.json") -> ConfigError:
