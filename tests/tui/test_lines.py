@@ -50,6 +50,13 @@ async def test_what_a_command_in_the_background_says_is_one_line_of_its_card() -
         assert lines[at + 2] == ""
 
 
+@pytest.mark.rule("TU-14")
+async def test_an_empty_chat_says_in_a_narrow_window_that_a_line_goes_on() -> None:
+    async with running(size=(40, 12)) as rig:
+        shown = [line for line in rig.screen_lines() if line.startswith(("  pidurable", "  Type"))]
+        assert [line[-1] for line in shown] == ["…", "…"]
+
+
 # ------------------------------------------------------------------------------------------------------------------- notices
 
 

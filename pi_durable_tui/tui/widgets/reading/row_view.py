@@ -21,7 +21,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from pi_durable_tui.tui.draw.paint import estimate_lines, is_one_line, to_segments
+from pi_durable_tui.tui.draw.paint import MARGIN_CELLS, estimate_lines, is_one_line, to_segments
 from pi_durable_tui.tui.rows import RetryRow, Row, ToolRow, can_unfold
 from pi_durable_tui.tui.widgets.reading.drawn import DrawnRow, DrawnRows
 
@@ -328,7 +328,7 @@ class RowView(ScrollView, can_focus=False):
         if index < 0:
             return Strip.blank(width, base)
         lines[index].end = ""
-        lines[index].truncate(width, overflow="ellipsis")
+        lines[index].truncate(max(1, width - MARGIN_CELLS), overflow="ellipsis")
         return Strip(to_segments(lines[index], base, self._drawn.painter.console)).adjust_cell_length(width, base)
 
     def _with_pill(self, strip: Strip, width: int) -> Strip:
