@@ -86,8 +86,10 @@ MISUSES = {
     ),
     "a model without a provider": (
         ["-p", "--model", "gpt5", "x"],
-        f"'gpt5' names no provider. Write provider/name, such as {EXAMPLES}. "
-        "Or choose another model: --model, or /model in the app. Without a key: pidurable demo",
+        (
+            f"'gpt5' names no provider. Write provider/name, such as {EXAMPLES}. "
+            "Or choose another model: --model, or /model in the app. Without a key: pidurable demo"
+        ),
     ),
 }
 
