@@ -11,7 +11,7 @@ import pytest
 from pi_durable_tui.cli.chat import check_tools
 from pi_durable_tui.cli.chats import Found
 from pi_durable_tui.cli.routing import with_resume_values
-from pi_durable_tui.cli.sessions.picking import chosen
+from pi_durable_tui.cli.sessions.picking import fitting
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.tools.catalog import all_tools
@@ -51,15 +51,26 @@ def _found(number: int, title: str) -> Found:
 FOUND = (_found(7, "fix the slow query"), _found(3, "the query planner"))
 
 
-@pytest.mark.parametrize(("typed", "chat"), [("\n", "1.7"), ("1.3\n", "1.3"), ("PLANNER\n", "1.3"), ("slow\n", "1.7")])
-def test_a_chat_is_chosen_by_nothing_by_its_id_or_by_words_of_its_title(typed: str, chat: str) -> None:
-    assert chosen(typed, FOUND) == chat
+@pytest.mark.parametrize(
+    ("typed", "chats"),
+    [
+        ("\n", ["1.7"]),
+        ("1.3\n", ["1.3"]),
+        ("PLANNER\n", ["1.3"]),
+        ("slow\n", ["1.7"]),
+        ("query\n", ["1.7", "1.3"]),
+        ("planner the\n", ["1.3"]),
+        ("9.9\n", []),
+        ("nothing like it\n", []),
+    ],
+)
+def test_a_chat_is_chosen_by_nothing_by_its_id_or_by_words_that_it_holds(typed: str, chats: list[str]) -> None:
+    assert [item.id for item in fitting(typed, FOUND, FOUND)] == chats
 
 
-@pytest.mark.parametrize("typed", ["", "query\n", "9.9\n", "nothing like it\n"])
-def test_an_answer_that_means_none_or_several_starts_nothing(typed: str) -> None:
-    with pytest.raises(BadRequest, match=r"Nothing was started\."):
-        chosen(typed, FOUND)
+def test_words_search_what_is_shown_and_an_id_means_any_chat() -> None:
+    assert [item.id for item in fitting("the", FOUND[1:], FOUND)] == ["1.3"]
+    assert [item.id for item in fitting("1.7", FOUND[1:], FOUND)] == ["1.7"]
 
 
 def test_a_tool_that_is_not_there_is_named_with_those_that_are() -> None:
