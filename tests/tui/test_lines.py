@@ -177,3 +177,15 @@ async def test_the_footer_names_the_branch_as_it_is_after_the_work() -> None:
 def test_a_run_that_failed_tells_what_is_true_now_and_the_next_step() -> None:
     row = MarkRow(key="x", tone="bad", text="Busy. What you wrote is stored: any message tries again, /model chooses another model.")
     assert drawn(row, width=120)[1] == f"✗ {row.text}"
+
+
+@pytest.mark.rule("SA-1", "TU-13")
+async def test_a_notice_shows_a_path_that_is_longer_than_a_line_whole_and_its_own_lines_only() -> None:
+    path = "/" + "very-long-name" * 12 + "/keybindings.json"
+    async with running(view()) as rig:
+        rig.app.tell("warn", f"{path}, there is no such action.\nsecond\x0bstill\x85second")
+        await rig.pilot.pause()
+        shown = "".join(rig.text().split())
+        assert f"{path},there is no such action.".replace(" ", "") in shown
+        assert rig.text().count("second") == 2
+        assert next(line for line in rig.text().splitlines() if "second" in line).count("second") == 2

@@ -65,10 +65,10 @@ class Activity(Widget, can_focus=False):
         colors = {"info": palette.accent, "good": palette.good, "warn": palette.warn, "bad": palette.bad}
         grid = Table.grid(expand=True)
         grid.add_column(width=2)
-        grid.add_column(ratio=1)
+        grid.add_column(ratio=1, overflow="fold")  # a path that is longer than a line goes on in the next
         for notice in self._notices:
             mark = {"info": "i", "good": "✓", "warn": "!", "bad": "✗"}[notice.tone]
-            first, *more = [safe_line(line, max_cells=_MAX_CELLS) for line in notice.text.splitlines()[:_MAX_LINES]] or [""]
+            first, *more = [safe_line(line, max_cells=_MAX_CELLS) for line in notice.text.split("\n")[:_MAX_LINES]]
             grid.add_row(Text(mark, palette.style(colors[notice.tone], bold=True)), Text(first, palette.style(colors[notice.tone])))
             for line in more:
                 grid.add_row("", Text(line, palette.style(palette.text)))
