@@ -84,7 +84,8 @@ def test_stopping_gives_the_terminal_back_and_going_on_takes_it_again_in_every_s
         terminal.signal(signal.SIGTSTP)
     for state, terminal in apps.items():
         process = psutil.Process(terminal.process.pid)
-        wait_until(lambda: process.status() == psutil.STATUS_STOPPED, what=f"a stopped program: {state}")  # noqa: B023 - called at once
+        # Read on meanwhile: a program that cannot write what it has painted does not stop.
+        terminal.wait_until(lambda: process.status() == psutil.STATUS_STOPPED, what=f"a stopped program: {state}")  # noqa: B023 - called at once
         terminal.wait_until(lambda: is_restored(terminal), what=f"the terminal as it was: {state}")  # noqa: B023 - called at once
         terminal.signal(signal.SIGCONT)
         terminal.wait_until(lambda: terminal.is_alternate, what=f"the app again: {state}")  # noqa: B023 - called at once

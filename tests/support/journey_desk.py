@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cli_runs import ROOT, Desk, new_desk
-from tests.support.journey_terminal import Terminal
+from tests.support.journey_terminal import Terminal, read_on
 from tests.support.model_server import Step, call, finish, usage
 
 MODEL = "openai/scripted"
@@ -147,9 +147,10 @@ def processes(mark: str) -> list[int]:
 
 
 def wait_until(condition: Callable[[], bool], *, what: str, within_s: float = 10.0) -> float:
-    """Ask again and again until the condition holds; the seconds that it took."""
+    """Ask again and again until the condition holds, while what programs write is read; the seconds that it took."""
     started_s = time.monotonic()
     while not condition():
+        read_on()
         assert time.monotonic() - started_s < within_s, f"not seen within {within_s} s: {what}"
         time.sleep(0.01)
     return time.monotonic() - started_s

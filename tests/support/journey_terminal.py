@@ -16,6 +16,7 @@ import struct
 import subprocess
 import termios
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -42,6 +43,15 @@ _UNFINISHED = re.compile(rb"\x1b(?:\[[0-9;:<>=?$ ]*|[P_\]][^\x07\x1b]*\x1b?)?\Z"
 _ALTERNATE = re.compile(rb"(\x1b\[\?1049[hl])")
 
 
+_open: weakref.WeakSet[Terminal] = weakref.WeakSet()
+
+
+def read_on() -> None:
+    """Read what the programs of all open terminals have written: one that cannot write what it has painted does nothing else either."""
+    for terminal in tuple(_open):
+        terminal.read_for(0)
+
+
 class Terminal:
     """A program and its terminal.
 
@@ -61,6 +71,7 @@ class Terminal:
         self._normal, self._alternate = self._new_screen(), self._new_screen()
         self.is_alternate = False
         self.process = self.start(command, cwd=cwd, environ=environ)
+        _open.add(self)
 
     # -------------------------------------------------------------------------------------------------------------- verbs
 
@@ -100,7 +111,9 @@ class Terminal:
                 raise AssertionError(f"not seen within {within_s} s: {what}. The program {state}. The screen:\n{self.screen()}")
 
     def read_for(self, duration_s: float) -> None:
-        """Read on for a while."""
+        """Read on for a while; at least what is there."""
+        while self._read(0):
+            pass
         deadline_s = time.monotonic() + duration_s
         while (left_s := deadline_s - time.monotonic()) > 0:
             self._read(left_s)
@@ -163,6 +176,7 @@ class Terminal:
 
     def close(self) -> None:
         """End everything."""
+        _open.discard(self)
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait(PATIENCE_S)
@@ -172,6 +186,7 @@ class Terminal:
 
     def hang_up(self) -> None:
         """Close the terminal, as closing its window does: the program gets SIGHUP and nobody reads what it writes."""
+        _open.discard(self)
         for handle in (self._slave, self._master):
             os.close(handle)
 
