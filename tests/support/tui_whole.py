@@ -75,6 +75,14 @@ class Whole:
                 return shown
         raise AssertionError(f"{words!r} {'stayed' if gone else 'did not appear'}:\n{shown}")
 
+    async def rested(self) -> None:
+        """Nothing runs in the chat any more: what is on the screen of an answer is all of it, and stored."""
+        for _ in range(600):
+            if (await self.stored()).live.run is None:
+                return
+            await self.step()
+        raise AssertionError(f"the run did not end:\n{self.screen()}")
+
     def files(self, history: Any) -> None:
         """What the session keeps of files, from now on."""
         opened = self.app._opened
