@@ -1,6 +1,7 @@
 """The phases of `pi.compaction`: select -> summarize -> end (rules CO-1 to CO-5).
 
-The summary is asked for as text over text: no call of the old part is sent as a call, so no provider can refuse a torn pair.
+The summary is asked for as text over text: no call of the old part is sent as a call, so no provider can refuse a torn pair. The run goes
+on meanwhile, so what is chosen, and what is kept, is looked at inside the commit that says so: a result that is about to come is in or out.
 """
 
 from __future__ import annotations
@@ -39,26 +40,30 @@ async def select(runtime: TaskRuntime) -> None:
     services, conversation_id = runtime.services, runtime.task.conversation_id
     agent = await agent_of(services, conversation_id)
     model = agent.model or ""
-    entries = await context_entries(services.session.storage, conversation_id)
     window = (await services.models.info(model)).context_window_tokens or UNKNOWN_WINDOW_TOKENS
-    keep_tokens = kept_tokens(entries, window, services.settings.compaction, from_json(runtime.task.input, CompactionInput).reason)
-    cut = select_cut(entries, keep_tokens=keep_tokens)
-    if cut is None or not model:
-        await _end(runtime, Completed(value="nothing"), None)
-        return
+    reason = from_json(runtime.task.input, CompactionInput).reason
     focus = await _hooked(runtime, agent)
     if isinstance(focus, Blocked):
         await _end(runtime, Failed(problem=Problem(reason="blocked", message=focus.message)), None)
         return
-    checkpoint = Summarize(
-        model=model,
-        focus=focus,
-        first_kept=cut.kept[0].id,
-        newest=max(entry.id for entry in entries),
-        keep_tokens=keep_tokens,
-        limit_chars=window * CHARS_PER_TOKEN // 2,
-    )
-    await runtime.advance(as_object(checkpoint))
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        entries = await context_entries(transaction, conversation_id)
+        keep_tokens = kept_tokens(entries, window, services.settings.compaction, reason)
+        cut = select_cut(entries, keep_tokens=keep_tokens)
+        if cut is None or not model:
+            return await _leave(transaction, task, Completed(value="nothing"), None)
+        checkpoint = Summarize(
+            model=model,
+            focus=focus,
+            first_kept=cut.kept[0].id,
+            newest=max(entry.id for entry in entries),
+            keep_tokens=keep_tokens,
+            limit_chars=window * CHARS_PER_TOKEN // 2,
+        )
+        return Advance(as_object(checkpoint))
+
+    await runtime.commit(write, priority="outcome")
 
 
 async def summarize(runtime: TaskRuntime) -> None:
@@ -108,24 +113,20 @@ async def _ask(runtime: TaskRuntime, at: Summarize, assembly: Assembly) -> Model
 
 async def _append(runtime: TaskRuntime, at: Summarize, text: str, usage: Usage | None) -> None:
     """Store the summary as the new start of the context, unless another one has overtaken it (rule CO-4)."""
-    storage, conversation_id = runtime.services.session.storage, runtime.task.conversation_id
-    entries = await context_entries(storage, conversation_id)
-    position = next((index for index, entry in enumerate(entries) if entry.id == at.first_kept), None)
-    if position is None:
-        await _end(runtime, Completed(value="stale"), usage)
-        return
-    old, kept = entries[:position], entries[position:]
-    files = files_touched(old)
-    listed = f"\n\nFiles touched so far: {', '.join(files)}" if files else ""
-    data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": len(old), "files": list(files), "taskId": runtime.task_id}
-
-    if usage is not None:
-        data["usage"] = to_json(usage)
+    conversation_id = runtime.task.conversation_id
 
     async def write(transaction: Transaction, task: Task) -> Move:
         marker = await transaction.newest_head(conversation_id)
-        if marker is not None and marker.entry.id > at.newest:
+        entries = await context_entries(transaction, conversation_id)
+        position = next((index for index, entry in enumerate(entries) if entry.id == at.first_kept), None)
+        if position is None or (marker is not None and marker.entry.id > at.newest):
             return await _leave(transaction, task, Completed(value="stale"), usage)
+        old, kept = entries[:position], entries[position:]
+        files = files_touched(old)
+        listed = f"\n\nFiles touched so far: {', '.join(files)}" if files else ""
+        data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": len(old), "files": list(files), "taskId": task.id}
+        if usage is not None:
+            data["usage"] = to_json(usage)
         entry = Entry(
             id=transaction.new_id(),
             conversation_id=conversation_id,
