@@ -105,19 +105,25 @@ def test_whoever_asks_for_a_summary_keeps_a_quarter_at_most():
 # ------------------------------------------------------------------------------------------------------------------- the texts
 
 
-def test_a_text_that_is_too_long_keeps_its_head_and_its_tail():
-    assert middle_out("abcdef", 6) == "abcdef"
-    assert middle_out("abcdefgh", 4) == "ab\n[4 characters left out]\ngh"
-    assert middle_out("abc", 0) == "a\n[1 characters left out]\nc"
+def test_a_text_that_is_too_long_keeps_its_head_and_its_tail_and_is_never_made_longer():
+    assert middle_out("abcdefgh", 8) == middle_out("abcdefgh", 5) == "abcdefgh"
+    assert middle_out("ab" + "." * 40 + "yz", 5) == "ab\n[40 characters left out]\nyz"
 
 
 @pytest.mark.rule("CO-3")
 def test_only_results_that_would_fill_half_of_what_is_kept_are_shortened():
-    kept = [user(1, TURN * 9), result(2, "short"), result(3, "y" * 401)]
+    kept = [user(1, TURN * 9), result(2, "short"), result(3, "y" * 450)]
     (edit,) = shortened_results(kept, keep_tokens=200)
     half = "y" * 200
-    text = f"{half}\n[1 characters left out]\n{half}"
+    text = f"{half}\n[50 characters left out]\n{half}"
     assert edit == Edit(entry_id=3, action="replace", message=ToolResultMessage(tool_call_id="c", tool_name="read", content=(Text(text=text),), is_error=False))
+
+
+@pytest.mark.rule("CO-3")
+def test_a_short_result_stays_whole_in_the_smallest_context_and_none_becomes_longer_by_a_cut():
+    assert shortened_results([result(1, "y" * 400)], keep_tokens=1) == ()
+    assert shortened_results([result(1, "y" * 420)], keep_tokens=1) == ()
+    assert len(shortened_results([result(1, "y" * 450)], keep_tokens=1)) == 1
 
 
 def test_a_conversation_is_told_without_instructions_notes_thoughts_and_pictures():

@@ -15,6 +15,8 @@ from pi_durable_tui.records.entry import ASSISTANT, SYSTEM, USER, Edit, Entry
 from pi_durable_tui.records.messages import AssistantMessage, SystemMessage, Text, ToolCall, ToolResultMessage, UserMessage
 
 UNKNOWN_WINDOW_TOKENS = 128_000
+SHORT_CHARS = 400
+"""Of a result or an argument: so much is never cut for being long."""
 
 INSTRUCTIONS = """\
 Below is the older part of a conversation between a user and you, a coding agent. It will be replaced by your summary, and you will go on
@@ -58,31 +60,32 @@ def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
 
 
 def shortened_results(kept: Sequence[Entry], *, keep_tokens: int) -> tuple[Edit, ...]:
-    """Edits that cut the middle out of results which alone would fill half of what may be kept."""
-    limit_chars = keep_tokens * CHARS_PER_TOKEN // 2
+    """Edits that cut the middle out of results which alone would fill half of what may be kept; short ones stay whole in the smallest context."""
+    limit_chars = max(SHORT_CHARS, keep_tokens * CHARS_PER_TOKEN // 2)
     return tuple(edit for entry in kept if (edit := _shortened(entry, limit_chars)) is not None)
 
 
 def _shortened(entry: Entry, limit_chars: int) -> Edit | None:
     message = entry.message
-    if not isinstance(message, ToolResultMessage) or len(message.text) <= limit_chars:
+    if not isinstance(message, ToolResultMessage):
         return None
     text = middle_out(message.text, limit_chars)
+    if text == message.text:
+        return None
     short = ToolResultMessage(tool_call_id=message.tool_call_id, tool_name=message.tool_name, content=(Text(text=text),), is_error=message.is_error)
     return Edit(entry_id=entry.id, action="replace", message=short)
 
 
 def middle_out(text: str, limit_chars: int) -> str:
-    """The head and the tail of a text that is too long, with a note of what was left out."""
-    if len(text) <= limit_chars:
-        return text
+    """The head and the tail of a text that is too long, with a note of what was left out; the text itself where that saves nothing."""
     half = max(1, limit_chars // 2)
-    return f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+    cut = f"{text[:half]}\n[{len(text) - 2 * half} characters left out]\n{text[-half:]}"
+    return cut if len(text) > limit_chars and len(cut) < len(text) else text
 
 
 def transcript(entries: Sequence[Entry], *, limit_chars: int) -> str:
     """The conversation as text, at most about `limit_chars` long: long results are cut first, then the middle of the whole."""
-    per_entry = max(400, limit_chars // 8)
+    per_entry = max(SHORT_CHARS, limit_chars // 8)
     return middle_out("\n\n".join(part for entry in entries if (part := _told(entry, per_entry))), limit_chars)
 
 
