@@ -192,6 +192,24 @@ async def test_a_call_that_was_killed_before_it_began_begins_once(tmp_path: Path
     await rig.close()
 
 
+@pytest.mark.rule("TO-9", "TO-10", "PR-17")
+async def test_a_call_does_not_begin_while_its_outcome_could_not_be_stored(tmp_path: Path) -> None:
+    server = Server()
+    rig = rig_of(tmp_path, server)
+    chat = await rig.start(call(("serve", {})), say("It runs."))
+    await chat.submit("start it")
+    for _ in range(20_000):  # until the task is at work, and no further
+        await asyncio.sleep(0)
+        if any(task.kind == "pi.background" and task.status == "running" for task in rig.harness.task_graph()):
+            break
+    rig.room = False
+    await rig.until(lambda: any(report.kind == "storage_refused" for report in rig.reports))
+    await rig.settle()
+    assert server.begun == 0
+    rig.room = True
+    await rig.close()
+
+
 @pytest.mark.rule("TO-10", "PR-7")
 async def test_after_a_kill_the_tool_looks_for_what_is_left_of_it(tmp_path: Path) -> None:
     server = Server()

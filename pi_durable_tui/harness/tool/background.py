@@ -18,11 +18,11 @@ from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolResult
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES, TaskTable
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.carry import carry_out, leftovers, stored_output
+from pi_durable_tui.harness.tool.carry import carry_out, intend, leftovers, stored_output
 from pi_durable_tui.harness.tool.checkpoint import BACKGROUND, BackgroundInput, CallInput
 from pi_durable_tui.harness.tool.finish import enter
 from pi_durable_tui.harness.tool.output import slot_of
@@ -91,14 +91,9 @@ async def start(runtime: TaskRuntime) -> None:
     if isinstance(admitted, decide.Refusal):
         await _finish(runtime, admitted.result)
         return
-
-    async def write(transaction: Transaction, task: Task) -> Move:
-        slot = slot_of((await transaction.document(LIVE, task.conversation_id)).value, task.id)
-        if slot is not None:
-            slot |= {"status": "running", "startedAtMs": transaction.now_ms}
-        return Advance({"phase": "run"})
-
-    await runtime.commit(write)
+    if (refusal := await intend(runtime)) is not None:
+        await _finish(runtime, refusal.result)
+        return
     called = HookedCall(conversation_id=runtime.task.conversation_id, task_id=runtime.task_id, name=wanted.name, arguments=wanted.arguments, in_background=True)
     await _finish(runtime, await carry_out(runtime, admitted, called))
 

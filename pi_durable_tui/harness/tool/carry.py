@@ -1,6 +1,6 @@
 """Carrying a call out, once its intent is stored: what a tool is given, the hooks around it, and what is left of it after a kill.
 
-It commits nothing: how a call ends is stored by whoever asked for it.
+How a call ends is stored by whoever asked for it.
 """
 
 from __future__ import annotations
@@ -16,15 +16,18 @@ from pi_durable_tui.harness.hooks import HookedCall, Hooks, asked, changed
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Diagnostic, ToolContext, ToolResult
 from pi_durable_tui.harness.services import Services
+from pi_durable_tui.harness.tasks.definition import Advance, Move
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.background_calls import OwnBackgroundCalls
-from pi_durable_tui.harness.tool.decide import Admitted
+from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.delegate import OwnSubagents
 from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import Json, JsonObject
+from pi_durable_tui.records.task import Task
+from pi_durable_tui.session.transaction import Transaction
 
 
 async def tool_context(runtime: TaskRuntime, output: RunningOutput | None = None, *, prepared: Json = None, in_background: bool = False) -> ToolContext:
@@ -48,6 +51,24 @@ async def tool_context(runtime: TaskRuntime, output: RunningOutput | None = None
         document=document,
         in_background=runtime.task_id if in_background else None,
     )
+
+
+async def intend(runtime: TaskRuntime) -> Refusal | None:
+    """Store that a task is about to act, and only then let it (rule TO-1); a refusal where its outcome could not be stored (rule TO-9).
+
+    From then on it is in phase `run`: found there after a kill, it may have done anything.
+    """
+    if not await runtime.services.session.storage.has_room():
+        return decide.NO_ROOM
+
+    async def write(transaction: Transaction, task: Task) -> Move:
+        slot = slot_of((await transaction.document(LIVE, task.conversation_id)).value, task.id)
+        if slot is not None:
+            slot |= {"status": "running", "startedAtMs": transaction.now_ms}
+        return Advance({"phase": "run"})
+
+    await runtime.commit(write)
+    return None
 
 
 async def carry_out(runtime: TaskRuntime, admitted: Admitted, called: HookedCall, *, prepared: Json = None) -> ToolResult:

@@ -14,12 +14,12 @@ import msgspec
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.carry import leftovers, result_of, stored_output, tool_context
+from pi_durable_tui.harness.tool.carry import intend, leftovers, result_of, stored_output, tool_context
 from pi_durable_tui.harness.tool.checkpoint import CallInput
-from pi_durable_tui.harness.tool.output import RunningOutput, slot_of
+from pi_durable_tui.harness.tool.output import RunningOutput
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import COMMAND as COMMAND_ENTRY
@@ -30,7 +30,6 @@ from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Out
 from pi_durable_tui.session.transaction import Transaction
 
 COMMAND = "pidurable.command"
-NO_ROOM = decide.Refusal("no_space", "The disk is full: there is no room to record what the command would do, so it was not run.")
 
 
 class CommandInput(Record, frozen=True):
@@ -75,17 +74,9 @@ async def start(runtime: TaskRuntime) -> None:
     if isinstance(admitted, decide.Refusal):
         await _finish(runtime, admitted.result)
         return
-    if not await runtime.services.session.storage.has_room():
-        await _finish(runtime, NO_ROOM.result)
+    if (refusal := await intend(runtime)) is not None:
+        await _finish(runtime, refusal.result)
         return
-
-    async def write(transaction: Transaction, task: Task) -> Move:
-        slot = slot_of((await transaction.document(LIVE, task.conversation_id)).value, task.id)
-        if slot is not None:
-            slot |= {"status": "running", "startedAtMs": transaction.now_ms}
-        return Advance({"phase": "run"})
-
-    await runtime.commit(write)
     await _finish(runtime, await _carry_out(runtime, admitted))
 
 

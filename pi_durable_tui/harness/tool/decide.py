@@ -28,6 +28,9 @@ class Refusal:
         return ToolResult(is_error=True, diagnostics=(Diagnostic("error", self.code, self.message),))
 
 
+NO_ROOM = Refusal("no_space", "The disk is full: there is no room to record what the call would do, so it was not run.")
+
+
 @dataclass(frozen=True, slots=True)
 class Admitted:
     """The call fits a tool; `arguments` is what the tool gets."""

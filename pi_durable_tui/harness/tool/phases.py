@@ -28,8 +28,6 @@ from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Completed, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction
 
-NO_SPACE = Refusal("no_space", "The disk is full: there is no room to record what the call would do, so it was not run.")
-
 
 async def call(runtime: TaskRuntime) -> None:
     """Validate, run the hooks, validate again, and ask or go on to the intent. A kill in here repeats all of it (rule TO-3)."""
@@ -167,7 +165,7 @@ async def _intend_and_run(runtime: TaskRuntime, admitted: Admitted, arguments: J
         await delegate(runtime, tool.delegate(admitted.arguments), arguments, title=tool.title(admitted.arguments), approved_by=approved_by)
         return
     if not await runtime.services.session.storage.has_room():
-        await finish(runtime, NO_SPACE.result)
+        await finish(runtime, decide.NO_ROOM.result)
         return
     if tool.background is not None and tool.background(admitted.arguments):
         await put_in_background(runtime, tool, arguments, title=tool.title(admitted.arguments))
