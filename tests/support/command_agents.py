@@ -9,36 +9,19 @@ the tool bash in `root/work`, with LC_MARK=mark in its environment. `{"wait": pi
 from __future__ import annotations
 
 import asyncio
-import json
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
+from tests.support.fork_server import serve
 from tests.support.tools_calls import Workplace
 
 
-def _child(job: dict[str, Any]) -> None:
+def _child(job: dict[str, Any]) -> int:
     work = Workplace(Path(job["root"]), variables={**os.environ, "LC_MARK": job["mark"]})
     asyncio.run(work.call("bash", command=job["command"], timeout_s=300))
-
-
-def main() -> None:
-    for line in sys.stdin:
-        job = json.loads(line)
-        if "wait" in job:
-            answer = {"code": os.waitstatus_to_exitcode(os.waitpid(job["wait"], 0)[1])}
-        else:
-            pid = os.fork()
-            if pid == 0:
-                try:
-                    _child(job)
-                finally:
-                    os._exit(0)
-            answer = {"pid": pid}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    serve(_child)

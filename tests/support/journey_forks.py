@@ -35,6 +35,7 @@ from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, ToolCallDelta, UsageReport
 from pi_durable_tui.records.messages import ToolResultMessage, Usage
 from pi_durable_tui.tui.app import PidurableApp
+from tests.support.fork_server import serve
 from tests.support.strict_provider import violations
 
 MODEL = "playback/worker"
@@ -170,22 +171,6 @@ def _child(job: dict[str, Any]) -> int:
         sys.stderr.flush()
 
 
-def _serve() -> None:
-    asyncio.new_event_loop().close()  # loads what a loop needs
-    for line in sys.stdin:
-        job = json.loads(line)
-        if "wait" in job:
-            _, status = os.waitpid(job["wait"], 0)
-            answer: dict[str, int] = {"code": os.waitstatus_to_exitcode(status)}
-        else:
-            sys.stdout.flush()
-            pid = os.fork()
-            if pid == 0:
-                os._exit(_child(job))
-            answer = {"pid": pid}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    _serve()
+    asyncio.new_event_loop().close()  # loads what a loop needs
+    serve(_child)

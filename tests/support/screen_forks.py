@@ -27,6 +27,7 @@ from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, ToolCallDelta
 from pi_durable_tui.records.messages import Text, UserMessage
 from tests.support.cli_runs import ROOT
+from tests.support.fork_server import serve
 from tests.support.journey_terminal import Terminal
 
 MODEL = "playback/obliging"
@@ -174,22 +175,6 @@ def _child(job: Mapping[str, Any]) -> int:
     return main.run(job["arguments"])
 
 
-def _serve() -> None:
-    _warm()
-    for line in sys.stdin:
-        job = json.loads(line)
-        if "poll" in job:
-            pid, status = os.waitpid(job["poll"], os.WNOHANG)
-            answer: dict[str, int | None] = {"code": os.waitstatus_to_exitcode(status) if pid else None}
-        else:
-            sys.stdout.flush()
-            pid = os.fork()
-            if pid == 0:
-                os._exit(_child(job))
-            answer = {"pid": pid}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    _serve()
+    _warm()
+    serve(_child)
