@@ -13,7 +13,7 @@ from typing import Any
 
 
 def serve(child: Callable[[dict[str, Any]], int]) -> None:
-    """Answer lines until stdin ends. `child` runs in the fork; what it returns is the exit code."""
+    """Answer lines until stdin ends. `child` runs in the fork; what it returns is the exit code; 99 where it raised."""
     for line in sys.stdin:
         job = json.loads(line)
         answer: dict[str, int | None]
@@ -24,7 +24,11 @@ def serve(child: Callable[[dict[str, Any]], int]) -> None:
             sys.stdout.flush()
             pid = os.fork()
             if pid == 0:
-                os._exit(child(job))
+                code = 99
+                try:
+                    code = child(job)
+                finally:  # whatever it raised, a second server must not go on from here
+                    os._exit(code)
             answer = {"pid": pid}
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
