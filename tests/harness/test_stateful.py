@@ -62,8 +62,12 @@ def as_opened(task: Task) -> Task:
     return msgspec.structs.replace(task, state=Pending(checkpoint=task.state.checkpoint), restarts=(task.restarts or 0) + 1)
 
 
-FIRST_WALK = 1
-"""Every run of the tests takes the same walks, so that a failing one is a fact; other seeds are for looking by hand."""
+PINNED_WALKS = (
+    2082,  # a summary was planned while a result came: what was cut depended on how many steps a store takes to read
+    2368851681,  # a question was answered while it was being stopped
+)
+NEW_WALKS = 6
+"""So many walks of every run have seeds of their own; the others are the same each time, so that a failing one is a fact."""
 SOMETIMES: set[str] = set()
 """What has happened in some history of this run; told at its end."""
 
@@ -536,16 +540,17 @@ def step(machine: Histories, chance: random.Random) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.rule("PR-1", "PR-5", "PR-6", "PR-10", "PR-11", "PR-18", "SU-5", "TK-10", "TK-15", "CX-1", "EX-1", "FB-38", "FB-43")
-def test_seeded_walks_hold_all_promises_and_equal_seeds_are_equal_on_all_backends(record_property: Any) -> None:
-    walks = max(6, settings.default.max_examples // 10)
+def test_seeded_walks_hold_all_promises_and_equal_seeds_are_equal_on_all_backends(seed: int, record_property: Any) -> None:
+    same = range(1, max(1, settings.default.max_examples // 10 - NEW_WALKS))
+    walks = (*PINNED_WALKS, *same, *range(seed, seed + NEW_WALKS))
     effects = 0
-    for number in range(walks):
+    for number in walks:
         try:
-            effects += walk(FIRST_WALK + number, 60)
+            effects += walk(number, 60)
         except BaseException as error:
-            error.add_note(f"walk({FIRST_WALK + number}, 60)")
+            error.add_note(f"walk({number}, 60)")
             raise
-    record_property("told", f"{walks} seeded walks with {effects} effects of tools from seed {FIRST_WALK}")
+    record_property("told", f"{len(walks)} seeded walks with {effects} effects of tools, {NEW_WALKS} of them from seed {seed}")
 
 
 @pytest.mark.slow
