@@ -73,7 +73,7 @@ from pi_durable_tui.harness.registry import Command, CommandContext, Extension
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Compaction, Progress, Retry, Settings
-from pi_durable_tui.harness.tasks.definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
+from pi_durable_tui.harness.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json, to_json

@@ -27,7 +27,7 @@ from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
-from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
+from pi_durable_tui.harness.kinds import BACKGROUND
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Text
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.following import Following, Sight

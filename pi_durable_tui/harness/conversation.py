@@ -8,7 +8,9 @@ from typing import Literal, TypeAlias, TypeVar, get_args
 import msgspec
 
 from pi_durable_tui.errors import BadRequest, ConversationBusy, NotFound, RequestConflict
+from pi_durable_tui.harness.approval import Rule
 from pi_durable_tui.harness.generation.pressure import begin_compaction
+from pi_durable_tui.harness.kinds import QUESTION
 from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, Live
 from pi_durable_tui.harness.observation.events import AgentEvent
 from pi_durable_tui.harness.observation.frames import Frame, read_view, watch_events, watch_view
@@ -16,8 +18,7 @@ from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree
 from pi_durable_tui.harness.tasks.table import TaskTable
-from pi_durable_tui.harness.tool.approval import Rule
-from pi_durable_tui.harness.tool.checkpoint import QUESTION, Answer, QuestionInput
+from pi_durable_tui.harness.tool.checkpoint import Answer, QuestionInput
 from pi_durable_tui.harness.tool.command import CommandInput, begin_command
 from pi_durable_tui.harness.tool.grants import add_grant
 from pi_durable_tui.harness.view import ConversationView

@@ -14,6 +14,7 @@ from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.errors import BadRequest, NotFound, ReadOnlySession, SessionFailed, StorageRejected
 from pi_durable_tui.harness import chats as chatting
+from pi_durable_tui.harness.approval import Approver, by_mode
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
@@ -35,7 +36,6 @@ from pi_durable_tui.harness.tasks.scheduler import Scheduler
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool import background, command
 from pi_durable_tui.harness.tool import phases as tool
-from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.harness.tool.grants import Permissions
 from pi_durable_tui.records import conversation as conversations
 from pi_durable_tui.records.codec import from_json

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pi_durable_tui.harness.chats import chats
+from pi_durable_tui.harness.kinds import TOOL
 from pi_durable_tui.harness.tasks.recovery import recovered
 from pi_durable_tui.harness.tasks.table import TaskTable
-from pi_durable_tui.harness.tool.checkpoint import TOOL
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.entry import REPAIRED, Entry
 from pi_durable_tui.records.json import Json

@@ -12,6 +12,7 @@ import msgspec
 
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.inbox import Boundary, take, with_item
+from pi_durable_tui.harness.kinds import GENERATION
 from pi_durable_tui.harness.live import INBOX, LIVE, Failure, Inbox, InboxItem, Live, Run
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json, to_json
@@ -22,8 +23,6 @@ from pi_durable_tui.records.submission import Done, Mode, Placed, Queued, Submis
 from pi_durable_tui.records.task import Pending, Task
 from pi_durable_tui.session.documents import Draft
 from pi_durable_tui.session.transaction import Transaction
-
-GENERATION = "pi.generation"
 
 
 def as_object(record: Record) -> JsonObject:

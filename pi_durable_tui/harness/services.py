@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
+from pi_durable_tui.harness.approval import Approver, by_mode
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Environment, ModelGateway
 from pi_durable_tui.harness.registry import Registry
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.session.session import Session
 
 ReportKind: TypeAlias = Literal["task_faulted", "task_interrupted", "hook_failed", "task_blocked", "storage_refused"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pi_durable_tui.harness.generation.context import in_order
 from pi_durable_tui.harness.live import AGENT, Agent
+from pi_durable_tui.harness.requests.context import in_order
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import Entry

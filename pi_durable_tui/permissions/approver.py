@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pi_durable_tui.harness.approval import ApprovalRequest, Approver, Rule, Verdict, by_mode
 from pi_durable_tui.harness.ports import Effects
-from pi_durable_tui.harness.tool.approval import ApprovalRequest, Approver, Rule, Verdict, by_mode
 from pi_durable_tui.permissions import commands
 from pi_durable_tui.permissions.paths import is_inside, secret, sensitive
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pi_durable_tui.harness.tool.approval import Rule, Verdict, rule_text
+from pi_durable_tui.harness.approval import Rule, Verdict, rule_text
 from pi_durable_tui.permissions.shell import Parsed, Simple, parse
 from pi_durable_tui.permissions.tables import words_of
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pi_durable_tui.harness.ports import Tool
+from pi_durable_tui.tools.background import commands_tool
 from pi_durable_tui.tools.bash import bash_tool
-from pi_durable_tui.tools.commands.tool import commands_tool
 from pi_durable_tui.tools.edit import edit_tool
 from pi_durable_tui.tools.read import read_tool
 from pi_durable_tui.tools.search.find import find_tool

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pi_durable_tui.errors import InternalError, PidurableError
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
+from pi_durable_tui.harness.kinds import SUBAGENT
+from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.records.codec import from_json
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:  # the harness itself is loaded after the first paint
+    from pi_durable_tui.harness.approval import Granted, Rule
     from pi_durable_tui.harness.chats import Branch, Chat
     from pi_durable_tui.harness.live import Agent, UsageTotals
     from pi_durable_tui.harness.observation.inspection import TaskNode
     from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
-    from pi_durable_tui.harness.tool.approval import Granted, Rule
     from pi_durable_tui.harness.view import ConversationView
     from pi_durable_tui.records.entry import StoredEntry
     from pi_durable_tui.records.messages import Content

@@ -25,7 +25,7 @@ from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import LIVE, Agent, Generation, Live, Run
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.tasks.definition import End, Move, TaskDefinition
+from pi_durable_tui.harness.task_definition import End, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.commit import Batch, Priority
 from pi_durable_tui.records.conversation import Conversation

@@ -1,4 +1,4 @@
-"""An answer put together from the pieces of its stream (harness/generation/assembly.py)."""
+"""An answer put together from the pieces of its stream (harness/requests/assembly.py)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.generation.assembly import Assembly, free_id, parsed_arguments
 from pi_durable_tui.harness.ports import TextDelta, ThinkingDelta, ToolCallDelta
+from pi_durable_tui.harness.requests.assembly import Assembly, free_id, parsed_arguments
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Thinking, Usage
 from tests.support.harness_builders import MODEL, answered, call, thought

@@ -1,4 +1,4 @@
-"""The request made of a transcript (harness/generation/context.py)."""
+"""The request made of a transcript (harness/requests/context.py)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.generation.context import BEGINNING, LOST_RESULT, derive, in_order
+from pi_durable_tui.harness.requests.context import BEGINNING, LOST_RESULT, derive, in_order
 from pi_durable_tui.models.conversion import openai_messages
 from pi_durable_tui.records.entry import THOUGHTS_REFUSED, Edit, Entry
 from pi_durable_tui.records.json import strict

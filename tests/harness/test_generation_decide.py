@@ -20,9 +20,9 @@ from pi_durable_tui.harness.generation.decide import (
     after_cut_off,
     after_failure,
     after_round,
-    backoff_ms,
 )
 from pi_durable_tui.harness.ports import FailureReason, ModelFailed
+from pi_durable_tui.harness.requests.backoff import backoff_ms
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import AssistantMessage, Problem

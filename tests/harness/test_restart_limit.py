@@ -18,7 +18,7 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelInfo, TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
-from pi_durable_tui.harness.tasks.definition import TaskDefinition
+from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.messages import Problem, Text, ToolResultMessage
 from pi_durable_tui.records.submission import Done, Unanswered

@@ -18,7 +18,7 @@ from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tasks.definition import TaskDefinition, Wait
+from pi_durable_tui.harness.task_definition import TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Aborted, Completed, Faulted, Pending, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction

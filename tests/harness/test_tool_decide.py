@@ -9,9 +9,9 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from pi_durable_tui.harness.approval import APPROVALS
 from pi_durable_tui.harness.ports import Access, Diagnostic, Replay, Tool, ToolResult
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.approval import APPROVALS
 from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal, admit, rerun
 from pi_durable_tui.records.json import JsonObject

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
+from pi_durable_tui.harness.approval import PLAN_ONLY, ApprovalRequest, Rule, Verdict
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Effects
-from pi_durable_tui.harness.tool.approval import PLAN_ONLY, ApprovalRequest, Rule, Verdict
 from pi_durable_tui.permissions.approver import approver
 
 APPROVE = approver(own=("/people/me/.config/pidurable", "/people/me/.local/share/pidurable"))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.tool.approval import Rule
+from pi_durable_tui.harness.approval import Rule
 from pi_durable_tui.permissions.commands import WRAPPERS, permitted, standing
 from pi_durable_tui.permissions.shell import parse
 

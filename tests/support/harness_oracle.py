@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from pi_durable_tui.harness.generation.context import derive, in_order
 from pi_durable_tui.harness.live import INBOX, LIVE, USAGE, Inbox, Live, UsageTotals
+from pi_durable_tui.harness.requests.context import derive, in_order
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address

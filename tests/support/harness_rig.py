@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.harness.approval import Approver, by_mode
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import LIVE, Agent, Live
@@ -20,7 +21,6 @@ from pi_durable_tui.harness.ports import Environment, Tool
 from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.tool.approval import Approver, by_mode
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.task import Task

@@ -13,7 +13,6 @@ from typing import Any, Literal, TypeAlias
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
-from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.ports import (
     Finished,
     ModelEvent,
@@ -25,6 +24,7 @@ from pi_durable_tui.harness.ports import (
     ToolCallDelta,
     UsageReport,
 )
+from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway
 from pi_durable_tui.models.playback import PlaybackModel, parse
 from pi_durable_tui.records.messages import AssistantMessage, Usage

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.harness.approval import Rule, rule_text
 from pi_durable_tui.harness.ports import Effects, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.tool.approval import Rule, rule_text
 from pi_durable_tui.permissions.approver import approver
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.tools.history.history import FileHistory

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from pi_durable_tui.cli.log import all_entries
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
+from pi_durable_tui.harness.kinds import SUBAGENT
+from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import Entry
 

@@ -17,7 +17,7 @@ from pi_durable_tui.cli.compose import all_models
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest, EnvironmentFailure
-from pi_durable_tui.harness.compaction.checkpoint import COMPACTION
+from pi_durable_tui.harness.kinds import COMPACTION
 from pi_durable_tui.models.catalog import loaded_keys
 from pi_durable_tui.models.redaction import redact
 from pi_durable_tui.playback import folder

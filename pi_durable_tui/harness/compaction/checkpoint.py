@@ -6,8 +6,6 @@ from typing import Literal, TypeAlias
 
 from pi_durable_tui.records.messages import Record
 
-COMPACTION = "pi.compaction"
-
 Reason: TypeAlias = Literal["manual", "overflow", "threshold"]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
 
-from pi_durable_tui.harness.generation.context import with_edits
+from pi_durable_tui.harness.requests.context import with_edits
 from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import Entry

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from pi_durable_tui.harness.compaction.checkpoint import Reason
 from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, entry_tokens, fitted
-from pi_durable_tui.harness.generation.context import with_edits
+from pi_durable_tui.harness.requests.context import with_edits
 from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import ASSISTANT, SYSTEM, USER, Edit, Entry

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pi_durable_tui.harness.generation.checkpoint import Request
 from pi_durable_tui.harness.ports import ModelFailed
+from pi_durable_tui.harness.requests.backoff import backoff_ms
 from pi_durable_tui.harness.settings import Retry, Settings
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.messages import AssistantMessage, Problem, ToolCall
@@ -123,11 +124,6 @@ def after_cut_off(*, attempt: int, retry: Retry, now_ms: int) -> Next:
     if not retry.enabled or attempt > retry.max_retries:
         return GiveUp(CUT_OFF)
     return TryAgain(now_ms + backoff_ms(attempt, retry), CUT_OFF)
-
-
-def backoff_ms(attempt: int, retry: Retry) -> int:
-    """The wait after failed attempt number `attempt`: the base, doubled each time, at most the maximum."""
-    return min(retry.max_delay_ms, retry.base_delay_ms * 2 ** min(attempt - 1, 30))
 
 
 def _cut_in_a_row(history: Sequence[Entry]) -> int:

@@ -10,9 +10,7 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TypeAlias
 
-from pi_durable_tui.harness.generation.assembly import Assembly
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
-from pi_durable_tui.harness.generation.context import derive
 from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
 from pi_durable_tui.harness.generation.limits import end_at_limit, limit_reached
@@ -20,11 +18,14 @@ from pi_durable_tui.harness.generation.pressure import compact_beside, compact_f
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import end_round, next_call
 from pi_durable_tui.harness.hooks import changed
+from pi_durable_tui.harness.kinds import GENERATION
 from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
 from pi_durable_tui.harness.progress import Pace
-from pi_durable_tui.harness.runs import GENERATION, Desk, as_object
-from pi_durable_tui.harness.tasks.definition import Advance, Move, Sleep, TaskDefinition
+from pi_durable_tui.harness.requests.assembly import Assembly
+from pi_durable_tui.harness.requests.context import derive
+from pi_durable_tui.harness.runs import Desk, as_object
+from pi_durable_tui.harness.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.schema import parameters
 from pi_durable_tui.harness.transcript import agent_of, context_entries

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pi_durable_tui.harness.compaction.checkpoint import COMPACTION, CompactionInput, Reason
+from pi_durable_tui.harness.compaction.checkpoint import CompactionInput, Reason
 from pi_durable_tui.harness.compaction.estimate import Pressure, context_tokens, pressure
 from pi_durable_tui.harness.compaction.phases import FIRST
 from pi_durable_tui.harness.generation.checkpoint import Prepare
+from pi_durable_tui.harness.kinds import COMPACTION
 from pi_durable_tui.harness.live import Agent, CompactionRun
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tasks.definition import Wait
+from pi_durable_tui.harness.task_definition import Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.task import Pending, Task

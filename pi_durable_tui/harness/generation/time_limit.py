@@ -14,12 +14,12 @@ import msgspec
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
 from pi_durable_tui.harness.generation.limits import LIMIT
+from pi_durable_tui.harness.kinds import GENERATION, QUESTION
 from pi_durable_tui.harness.live import LIVE, Live
-from pi_durable_tui.harness.runs import GENERATION, as_object
+from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree
 from pi_durable_tui.harness.tasks.table import TaskTable
-from pi_durable_tui.harness.tool.checkpoint import QUESTION
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.commit import Commit
 from pi_durable_tui.records.messages import Problem

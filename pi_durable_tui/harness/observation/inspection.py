@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pi_durable_tui.harness.kinds import BACKGROUND
 from pi_durable_tui.harness.tasks.ownership import owner_task
 from pi_durable_tui.harness.tasks.rules import World, reason
-from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Sleeping, Task, TaskStatus, Waiting
 

@@ -12,12 +12,13 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pi_durable_tui.harness.generation.context import LEFT_OUT
+from pi_durable_tui.harness.kinds import TOOL
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import Diagnostic
+from pi_durable_tui.harness.requests.context import LEFT_OUT
 from pi_durable_tui.harness.salvage.rescue import Rescue
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.checkpoint import TOOL, CallInput
+from pi_durable_tui.harness.tool.checkpoint import CallInput
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import ASSISTANT, COMMAND, LOST, TOOL_RESULT, Entry
 from pi_durable_tui.records.json import JsonObject

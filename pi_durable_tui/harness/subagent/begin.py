@@ -7,12 +7,13 @@ from collections.abc import Mapping
 import msgspec
 
 from pi_durable_tui.errors import BadRequest, InternalError
+from pi_durable_tui.harness.kinds import SUBAGENT
 from pi_durable_tui.harness.live import AGENT, PROVIDER, Agent, Budget, Provider
 from pi_durable_tui.harness.ports import AgentProfile, Delegation
 from pi_durable_tui.harness.registry import Registry
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, Report, SubagentInput
+from pi_durable_tui.harness.subagent.checkpoint import Report, SubagentInput
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.task import Task, Waiting

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pi_durable_tui.records.messages import Record
 
-SUBAGENT = "pi.subagent"
-
 
 class SubagentInput(Record, frozen=True):
     """Who works, and where; `background`: the answer is handed to the asking conversation as a message."""

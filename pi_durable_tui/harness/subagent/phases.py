@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
+from pi_durable_tui.harness.kinds import BACKGROUND, SUBAGENT
 from pi_durable_tui.harness.live import USAGE, UsageTotals
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
-from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
+from pi_durable_tui.harness.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
-from pi_durable_tui.harness.tool.checkpoint import BACKGROUND
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage

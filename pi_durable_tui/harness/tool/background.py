@@ -14,16 +14,17 @@ import msgspec
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
 from pi_durable_tui.harness.hooks import HookedCall
+from pi_durable_tui.harness.kinds import BACKGROUND
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolResult
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tasks.definition import End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES, TaskTable
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.carry import carry_out, intend, leftovers, stored_output
-from pi_durable_tui.harness.tool.checkpoint import BACKGROUND, BackgroundInput, CallInput
+from pi_durable_tui.harness.tool.checkpoint import BackgroundInput, CallInput
 from pi_durable_tui.harness.tool.finish import enter
 from pi_durable_tui.harness.tool.output import slot_of
 from pi_durable_tui.harness.transcript import agent_of

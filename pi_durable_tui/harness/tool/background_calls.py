@@ -7,9 +7,10 @@ import contextlib
 
 import msgspec
 
+from pi_durable_tui.harness.kinds import BACKGROUND
 from pi_durable_tui.harness.ports import BackgroundInfo
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tool.checkpoint import BACKGROUND, BackgroundInput
+from pi_durable_tui.harness.tool.checkpoint import BackgroundInput
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.task import Completed, Task
 from pi_durable_tui.session.transaction import Transaction

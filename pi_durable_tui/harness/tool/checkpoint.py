@@ -6,10 +6,6 @@ from pi_durable_tui.harness.ports import Replay
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import Record
 
-TOOL = "pi.tool"
-QUESTION = "pi.question"
-BACKGROUND = "pi.background"
-
 
 class CallInput(Record, frozen=True):
     """The call as the model made it. `is_cut`: its answer was cut at the output limit."""

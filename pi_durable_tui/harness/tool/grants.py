@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from pi_durable_tui.errors import NotFound
+from pi_durable_tui.harness.approval import PERMISSIONS, Granted, Rule, grants_of
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.tool.approval import PERMISSIONS, Granted, Rule, grants_of
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 

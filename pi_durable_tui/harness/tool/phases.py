@@ -6,17 +6,18 @@ when a process died or closed after the intent: then the question is whether to 
 
 from __future__ import annotations
 
+from pi_durable_tui.harness.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
 from pi_durable_tui.harness.hooks import Blocked, HookedCall
+from pi_durable_tui.harness.kinds import QUESTION, TOOL
 from pi_durable_tui.harness.live import LIVE, Agent
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.tasks.definition import Advance, Move, TaskDefinition, Wait
+from pi_durable_tui.harness.task_definition import Advance, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
-from pi_durable_tui.harness.tool.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
 from pi_durable_tui.harness.tool.background import put_in_background
 from pi_durable_tui.harness.tool.carry import carry_out, leftovers, stored_output, tool_context
-from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, Answer, Approve, CallInput, Execute, QuestionInput
+from pi_durable_tui.harness.tool.checkpoint import Answer, Approve, CallInput, Execute, QuestionInput
 from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.delegate import collect, delegate
 from pi_durable_tui.harness.tool.finish import close_tool, finish

@@ -14,9 +14,9 @@ from typing import get_args
 
 import msgspec
 
-from pi_durable_tui.harness.compaction.checkpoint import COMPACTION, CompactionInput
+from pi_durable_tui.harness.compaction.checkpoint import CompactionInput
+from pi_durable_tui.harness.kinds import COMPACTION, GENERATION
 from pi_durable_tui.harness.ports import FailureReason
-from pi_durable_tui.harness.runs import GENERATION
 from pi_durable_tui.models.playback import (
     ARGUMENT_PIECE_CHARS,
     CallLine,

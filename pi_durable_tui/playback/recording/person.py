@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pi_durable_tui.harness.compaction.checkpoint import COMPACTION, CompactionInput
-from pi_durable_tui.harness.runs import GENERATION
-from pi_durable_tui.harness.tool.checkpoint import QUESTION, TOOL, CallInput, QuestionInput
+from pi_durable_tui.harness.compaction.checkpoint import CompactionInput
+from pi_durable_tui.harness.kinds import COMPACTION, GENERATION, QUESTION, TOOL
 from pi_durable_tui.harness.tool.checkpoint import Answer as StoredAnswer
+from pi_durable_tui.harness.tool.checkpoint import CallInput, QuestionInput
 from pi_durable_tui.harness.tool.command import COMMAND, CommandInput
 from pi_durable_tui.playback.player import said
 from pi_durable_tui.playback.recording.answers import silent_stop

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pi_durable_tui.errors import NotFound, Refused
+from pi_durable_tui.harness.kinds import SUBAGENT
 from pi_durable_tui.harness.live import AGENT, Agent
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
+from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.entry import USER, Entry

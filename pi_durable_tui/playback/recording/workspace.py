@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from pi_durable_tui.harness.tool.checkpoint import TOOL
+from pi_durable_tui.harness.kinds import TOOL
 from pi_durable_tui.permissions.paths import is_inside, secret
 from pi_durable_tui.playback.recording.source import Source
 from pi_durable_tui.records.json import JsonObject

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pi_durable_tui.errors import EnvironmentFailure, NotFound
-from pi_durable_tui.harness.subagent.checkpoint import SUBAGENT, SubagentInput
+from pi_durable_tui.harness.kinds import SUBAGENT
+from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import NOTICE, Entry
 from pi_durable_tui.records.json import clean_text

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
 
-from pi_durable_tui.harness.tool.checkpoint import TOOL, CallInput, Execute
+from pi_durable_tui.harness.kinds import TOOL
+from pi_durable_tui.harness.tool.checkpoint import CallInput, Execute
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import TOOL_RESULT
 from pi_durable_tui.records.task import Pending, Task

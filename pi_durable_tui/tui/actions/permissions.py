@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from pi_durable_tui.harness.tool.approval import Decision, Granted, Rule, rule_text
+from pi_durable_tui.harness.approval import Decision, Granted, Rule, rule_text
 from pi_durable_tui.tui.actions.moves import when
 from pi_durable_tui.tui.bridge import Bridge
 from pi_durable_tui.tui.ports import HarnessPort

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar, assert_never
 
 import msgspec
 
-from pi_durable_tui.harness.generation.assembly import free_id
+from pi_durable_tui.harness.requests.assembly import free_id
 from pi_durable_tui.records.entry import THOUGHTS_REFUSED, Edit, Entry
 from pi_durable_tui.records.messages import AssistantMessage, Message, SystemMessage, Text, Thinking, ToolCall, ToolResultMessage, UserMessage
 
