@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.ports import Finished, ModelInfo, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage, UserMessage
 from pi_durable_tui.records.submission import Done, Unanswered
@@ -268,3 +270,34 @@ async def test_stopping_the_run_leaves_a_background_compaction_alone(tmp_path: P
 
     assert [entry.kind for entry in await rig.entries(chat_id)][-1] == "pi.compaction"
     assert isinstance((await rig.entries(chat_id))[1].message, AssistantMessage)
+
+
+@pytest.mark.rule("GE-1", "CO-5", "AG-1")
+async def test_a_summary_that_comes_while_a_request_is_prepared_takes_no_instructions_away(tmp_path: Path) -> None:
+    sections = {"base": "Be a good agent.", "rules": "first rules"}
+    rig = Rig(tmp_path, settings=Settings(compaction=SMALL), extensions=[Extension(name="sections", sections=lambda _agent: sections)])
+    chat_id = await long_chat(rig)
+    chat = await rig.harness.conversation(chat_id)
+    made, known = Hold(), asyncio.Event()
+    rig.model.then((TextDelta("the gist"), made, Finished("stop")), say("done"))
+    await chat.compact()
+    await rig.settle()
+    look_up = rig.model.info
+
+    async def info(model: str) -> ModelInfo:
+        await known.wait()  # the request is being prepared meanwhile
+        return await look_up(model)
+
+    rig.model.info = info
+    sections["rules"] = "other rules"
+    await chat.submit("and now?")
+    await rig.settle()
+    made.event.set()
+    await rig.settle()
+    assert any(entry.kind == "pi.compaction" for entry in await rig.entries(chat_id))
+    known.set()
+    await rig.run_out(chat)
+
+    (role, instructions), *others = texts(rig.model.requests[-1])
+    assert (role, instructions) == ("system", "Be a good agent.\n\nother rules")
+    assert others[0] == ("user", "<summary>\nthe gist\n</summary>")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.requests.context import BEGINNING, LOST_RESULT, derive, in_order
+from pi_durable_tui.harness.requests.context import BEGINNING, GO_ON, LOST_RESULT, derive, in_order, to_be_answered
 from pi_durable_tui.models.conversion import openai_messages
 from pi_durable_tui.records.entry import THOUGHTS_REFUSED, Edit, Entry
 from pi_durable_tui.records.json import strict
@@ -222,6 +222,24 @@ def test_an_older_summary_that_stands_in_what_was_kept_is_not_read_again_but_its
     assert [each.id for each in in_order(entries, newest)] == [10, 6, 7, 8, 9, 11]
 
 
+@pytest.mark.rule("CO-3", "CX-1")
+def test_no_edit_brings_back_an_older_summary_and_its_other_edits_count():
+    older, newest = summary(8, "the first half", head=4), summary(11, "the first half and more", head=6)
+    edits = entry(9, edits=(replace(8, said("the first half, edited")), replace(7, said("shortened"))))
+    entries = [entry(6, said("kept")), entry(7, said("very long")), older, edits, entry(10, answered("yes")), newest, entry(12, said("new"))]
+    assert derive(in_order(entries, newest)) == (said("the first half and more", "kept", "shortened"), answered("yes"), said("new"))
+    assert derive(in_order(entries[:4], older)) == (said("the first half, edited", "kept", "shortened"),), "the newest one may be edited"
+
+
+@pytest.mark.rule("CX-1")
+def test_a_request_always_ends_with_something_to_answer():
+    asked = answered(call("c1"), stop="toolUse")
+    for messages in ((), (told("x"),), (said("a"), answered("b")), (said("a"), answered("b"), told("x"))):
+        assert to_be_answered(messages) == (*messages, said(GO_ON))
+    for messages in ((said("a"),), (said("a"), asked, gave("c1", "x")), (said("a"), asked, gave("c1", "x"), told("x"))):
+        assert to_be_answered(messages) == messages
+
+
 # ------------------------------------------------------------------------------------------------------- random histories
 
 IDS = st.sampled_from(["c1", "c2", "c3", "call_0", "call_0_0", ""])
@@ -277,6 +295,16 @@ def test_whatever_the_history_a_provider_takes_the_request(entries):
     for model in ("openai/gpt", "anthropic/claude"):
         body = {"messages": strict(openai_messages(request, model=model))}
         assert violation(body) is None
+
+
+@pytest.mark.rule("CX-1")
+@given(histories(), st.lists(st.tuples(st.integers(1, 24), st.none() | USERS | SYSTEMS | ANSWERS | RESULTS), max_size=6))
+def test_whatever_is_edited_afterwards_a_provider_takes_the_request(entries, edited):
+    """Also when the newest input itself is left out, or becomes something else."""
+    edits = tuple(replace(target, message) for target, message in edited)
+    request = to_be_answered(derive((*entries, entry(100, edits=edits))))
+    assert violations(request) == []
+    assert violation({"messages": strict(openai_messages(request, model="anthropic/claude"))}) is None
 
 
 @given(histories())

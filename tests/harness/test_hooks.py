@@ -15,6 +15,7 @@ from pi_durable_tui.harness.hooks import Blocked, HookedCall, HookedCompaction, 
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelRequest, Tool, ToolContext, ToolResult
 from pi_durable_tui.harness.registry import Extension, Registry
+from pi_durable_tui.harness.requests.context import GO_ON
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage
@@ -85,6 +86,15 @@ async def test_hook_at_the_final_answer_lets_the_run_go_on(tmp_path: Path) -> No
     (submission,) = (await rig.harness.session.storage.submissions()).items
     assert isinstance(submission.state, Done)
     assert submission.state.answer_entry_id == entries[-1].id
+
+
+@pytest.mark.rule("CX-1", "FB-37")
+async def test_hook_at_the_final_answer_that_says_nothing_but_blanks_ends_the_run(tmp_path: Path) -> None:
+    async def on_yield(_conversation_id: int, _message: AssistantMessage) -> str | None:
+        return " \n"
+
+    rig = Rig(tmp_path, extensions=hooked(on_yield=on_yield))
+    assert [entry.kind for entry in await run(rig, say("finished"))] == ["pi.user", "pi.assistant"]
 
 
 @pytest.mark.rule("FB-37")
@@ -205,6 +215,14 @@ async def test_result_can_hand_over_to_a_fresh_context(tmp_path: Path) -> None:
     assert texts(rig.model.requests[1]) == [("user", "Go on with step 2.")]
     assert [entry.kind for entry in entries] == ["pi.user", "pi.assistant", "pi.tool-result", "pi.reset", "pi.assistant"]
     assert len({request.session_id for request in rig.model.requests}) == 1
+
+
+@pytest.mark.rule("TO-6", "CX-1")
+async def test_handover_without_a_word_still_asks_for_something(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, tools=(tool("handoff", ToolResult(content=(Text(text="ok"),), handoff="")),))
+    await run(rig, call(("handoff", {})), say("what about?"))
+
+    assert texts(rig.model.requests[1]) == [("user", GO_ON)]
 
 
 @pytest.mark.rule("TO-6")

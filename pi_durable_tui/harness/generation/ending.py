@@ -120,8 +120,8 @@ async def _following(runtime: TaskRuntime, at: Request, answer: AssistantMessage
     if not isinstance(following, decide.FinalAnswer):
         return following
     calls = [partial(hook.on_yield, conversation_id, answer) for hook in services.registry.hooks(agent) if hook.on_yield is not None]
-    texts = await asked("on_yield", calls, services.hook_failed)
-    return decide.GoOn(tuple(texts)) if texts else following
+    texts = tuple(text for text in await asked("on_yield", calls, services.hook_failed) if text.strip())  # a blank one says nothing to go on with
+    return decide.GoOn(texts) if texts else following
 
 
 def _as_recorded(

@@ -10,11 +10,12 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TypeAlias
 
+from pi_durable_tui.harness.compaction.estimate import context_tokens, pressure
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
 from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
 from pi_durable_tui.harness.generation.limits import end_at_limit, limit_reached
-from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first, pressure_of
+from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import end_round, next_call
 from pi_durable_tui.harness.hooks import changed
@@ -23,7 +24,7 @@ from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
 from pi_durable_tui.harness.progress import Pace
 from pi_durable_tui.harness.requests.assembly import Assembly
-from pi_durable_tui.harness.requests.context import derive
+from pi_durable_tui.harness.requests.context import derive, to_be_answered
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
@@ -49,12 +50,14 @@ async def prepare(runtime: TaskRuntime) -> None:
         await end_at_limit(runtime, at, problem)
         return
     agent = await agent_of(services, conversation_id)
-    entries = await context_entries(services.session.storage, conversation_id)
-    change = changed_sections(sections_sent(entries), services.registry.sections(agent))
-    newest = max(entry.id for entry in entries)
-    weight = await pressure_of(services, agent, entries) if at.compacted < COMPACTIONS else "none"
+    window_tokens = (await services.models.info(agent.model or "")).context_window_tokens
+    sections = services.registry.sections(agent)
 
     async def write(transaction: Transaction, task: Task) -> Move:
+        # Read on the line: a summary that came in between would take instructions out of the context, and nobody would say them again.
+        entries = await context_entries(transaction, conversation_id)
+        change = changed_sections(sections_sent(entries), sections)
+        weight = pressure(context_tokens(entries), window_tokens, services.settings.compaction) if at.compacted < COMPACTIONS else "none"
         desk = await Desk.take(transaction, conversation_id)
         if weight == "blocking":
             again = Prepare(attempt=at.attempt, compacted=at.compacted + 1, without_thinking=at.without_thinking)
@@ -63,7 +66,7 @@ async def prepare(runtime: TaskRuntime) -> None:
             return move
         if weight == "background":
             compact_beside(desk)
-        cutoff = newest
+        cutoff = max(entry.id for entry in entries)
         if change is not None:
             message, data = change
             cutoff = transaction.new_id()
@@ -123,7 +126,7 @@ async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> M
     specs = tuple(ToolSpec(name=tool.name, description=tool.description, parameters=parameters(tool)) for tool in offered)
     request = ModelRequest(
         model=at.model,
-        messages=derive(entries),
+        messages=to_be_answered(derive(entries)),
         tools=specs,
         thinking=at.thinking_level,
         session_id=provider.session_id,

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pi_durable_tui.harness.compaction.checkpoint import CompactionInput, Reason
-from pi_durable_tui.harness.compaction.estimate import Pressure, context_tokens, pressure
 from pi_durable_tui.harness.compaction.phases import FIRST
 from pi_durable_tui.harness.generation.checkpoint import Prepare
 from pi_durable_tui.harness.kinds import COMPACTION
-from pi_durable_tui.harness.live import Agent, CompactionRun
+from pi_durable_tui.harness.live import CompactionRun
 from pi_durable_tui.harness.runs import Desk, as_object
-from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.task_definition import Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
-from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.task import Pending, Task
-
-
-async def pressure_of(services: Services, agent: Agent, entries: Sequence[Entry]) -> Pressure:
-    """Whether the context asks for a compaction, as far as the model's window is known."""
-    info = await services.models.info(agent.model or "")
-    return pressure(context_tokens(entries), info.context_window_tokens, services.settings.compaction)
 
 
 def compact_first(runtime: TaskRuntime, desk: Desk, checkpoint: Prepare, reason: Reason) -> Wait:

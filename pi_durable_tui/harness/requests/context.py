@@ -25,6 +25,9 @@ LOST_RESULT = "[error] No result of this call was recorded."
 BEGINNING = "(The beginning of this conversation is left out.)"
 """What a user says where a context would begin with an answer, which providers refuse."""
 
+GO_ON = "(Go on.)"
+"""What a user says where a request would end with an answer, or hold nothing to answer, which providers refuse."""
+
 Spoken = TypeVar("Spoken", SystemMessage, UserMessage, AssistantMessage)
 
 Results: TypeAlias = dict[tuple[int, str], list[ToolResultMessage]]
@@ -57,11 +60,18 @@ def derive(entries: Sequence[Entry]) -> tuple[Message, ...]:
     return tuple(_beginning_with_a_user(_merged(_with_system_first(ordered))))
 
 
+def to_be_answered(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """What was derived, with something to answer at its end also when edits or a blank handover have taken that away."""
+    last = next((message for message in reversed(messages) if not isinstance(message, SystemMessage)), None)
+    is_asking = isinstance(last, UserMessage | ToolResultMessage)
+    return messages if is_asking else (*messages, UserMessage(content=(Text(text=GO_ON),)))
+
+
 def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...]:
     """The entries as the model shall read them: a summary stands before what was kept, though it was written after it.
 
-    What was kept may hold an older summary, written while more was kept. It is part of the newest one, so it is not read again; its edits,
-    which the newest one does not repeat, still count.
+    What was kept may hold an older summary, written while more was kept. It is part of the newest one, so it is not read again, whatever an
+    edit makes of it; its own edits, which the newest one does not repeat, still count.
 
     Args:
         entries: From the marker's head through the cutoff, ids growing; the marker is among them.
@@ -69,12 +79,16 @@ def in_order(entries: Sequence[Entry], marker: Entry | None) -> tuple[Entry, ...
     """
     if marker is None or marker.head is None or marker.head >= marker.id:
         return tuple(entries)
-    return (marker, *(_without_summary(entry) for entry in entries if entry.id != marker.id))
+    older = frozenset(entry.id for entry in entries if entry.id != marker.id and entry.head is not None and entry.head < entry.id)
+    return (marker, *(_without(older, entry) for entry in entries if entry.id != marker.id))
 
 
-def _without_summary(entry: Entry) -> Entry:
-    is_summary = entry.head is not None and entry.head < entry.id
-    return msgspec.structs.replace(entry, message=None) if is_summary else entry
+def _without(summaries: frozenset[int], entry: Entry) -> Entry:
+    """The entry without its message when it is one of these summaries, and without edits that would bring one of them back."""
+    edits = tuple(edit for edit in entry.edits if edit.entry_id not in summaries)
+    if entry.id in summaries:
+        return msgspec.structs.replace(entry, message=None, edits=edits)
+    return entry if len(edits) == len(entry.edits) else msgspec.structs.replace(entry, edits=edits)
 
 
 def with_edits(entries: Sequence[Entry]) -> tuple[Entry, ...]:
