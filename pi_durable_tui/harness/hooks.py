@@ -6,6 +6,7 @@ except before a tool, where a failure blocks the call. After a kill the step the
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
@@ -85,7 +86,9 @@ async def asked(name: str, calls: Sequence[Callable[[], Awaitable[T | None]]], f
     for call in calls:
         try:
             answer = await call()
-        except Exception as error:  # noqa: BLE001 - foreign code: its failure is reported and must not end the run
+        except BaseException as error:  # foreign code: its failure is reported and must not end the run
+            if must_pass(error):
+                raise
             failed(name, f"{type(error).__name__}: {error}")
             continue
         if answer is not None:
@@ -98,8 +101,23 @@ async def changed(name: str, value: T, calls: Sequence[Callable[[T], Awaitable[T
     for call in calls:
         try:
             answer = await call(value)
-        except Exception as error:  # noqa: BLE001 - foreign code: its failure is reported and must not end the run
+        except BaseException as error:  # foreign code: its failure is reported and must not end the run
+            if must_pass(error):
+                raise
             failed(name, f"{type(error).__name__}: {error}")
             continue
         value = value if answer is None else answer
     return value
+
+
+def must_pass(error: BaseException) -> bool:
+    """Whether what came out of code of others is no error of theirs, but ends whoever called it, and has to go on its way.
+
+    A cancellation counts only when somebody asked for it: code that awaits what was cancelled elsewhere raises the same, and a task that took
+    that for its own end would stand still for ever. Whatever else is no `Exception` (`SystemExit`, a panic of a compiled library) is an
+    error like all others.
+    """
+    if isinstance(error, asyncio.CancelledError):
+        caller = asyncio.current_task()
+        return caller is None or caller.cancelling() > 0
+    return isinstance(error, KeyboardInterrupt | GeneratorExit)

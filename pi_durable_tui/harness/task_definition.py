@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
-from pi_durable_tui.records.task import Checkpoint, Outcome, Task, WaitPolicy
+import msgspec
+
+from pi_durable_tui.errors import BadRequest
+from pi_durable_tui.records.task import Checkpoint, Completing, Outcome, Task, Terminal, WaitPolicy
 
 if TYPE_CHECKING:
     from pi_durable_tui.harness.tasks.runtime import TaskRuntime
@@ -69,7 +72,7 @@ class TaskDefinition:
     Attributes:
         phases: Step functions by the `phase` name of the checkpoint.
         migrate: (checkpoint, its version) -> checkpoint of `version`; None: older tasks stay blocked (rule TK-8).
-        on_ending: Decides the outcome when the scheduler ends the task; None: plain aborted or faulted.
+        on_ending: Decides the outcome when the scheduler ends the task, whose checkpoint is of `version`; None: plain aborted or faulted.
         limit_report: The kind of report at the restart limit (rule TK-12).
     """
 
@@ -83,3 +86,18 @@ class TaskDefinition:
     def fits(self, task: Task) -> bool:
         """True when this code can run that stored task (rule TK-8)."""
         return task.version == self.version or (task.version < self.version and self.migrate is not None)
+
+    def up_to_date(self, task: Task) -> Task:
+        """The task, of any state that has a checkpoint, with that as this version writes it; the same task when it is of this version.
+
+        Raises:
+            BadRequest: What `migrate` gave is no checkpoint.
+            Exception: Whatever `migrate` raised.
+        """
+        if task.version >= self.version or self.migrate is None or isinstance(task.state, Completing | Terminal):
+            return task
+        checkpoint = self.migrate(task.state.checkpoint, task.version)
+        if not isinstance(cast("object", checkpoint), dict):
+            raise BadRequest(f"The migration of {self.kind} to version {self.version} gave a {type(checkpoint).__name__}, which is no checkpoint.")
+        state = msgspec.structs.replace(task.state, checkpoint=checkpoint)
+        return msgspec.structs.replace(task, version=self.version, state=state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,10 @@ async def go_on(rig: Rig, extensions: tuple[Extension, ...]) -> None:
     rig.extensions = extensions
     await (await rig.open()).resume()
     await rig.settle()
+
+
+def cancelled(_checkpoint: Any, _version: int) -> Any:
+    raise asyncio.CancelledError
 
 
 async def work(rig: Rig) -> Task:
@@ -90,6 +95,8 @@ async def test_a_task_that_the_code_cannot_read_is_left_alone_until_it_is_stoppe
     [
         (lambda checkpoint, _version: checkpoint["missing"], "KeyError: 'missing'"),
         (lambda _checkpoint, _version: {"phase": float("nan")}, "which is not JSON"),
+        (lambda checkpoint, _version: [checkpoint], "The migration of work to version 2 gave a list, which is no checkpoint."),
+        (cancelled, "CancelledError"),
     ],
 )
 async def test_a_migration_that_breaks_ends_its_own_task_only(tmp_path: Path, made: Any, said: str) -> None:
@@ -102,6 +109,20 @@ async def test_a_migration_that_breaks_ends_its_own_task_only(tmp_path: Path, ma
     assert said in outcome.message
     assert [(report.kind, report.message) for report in rig.reports] == [("task_faulted", outcome.message)]
     await assert_goes_on(rig, chat_id)
+
+
+@pytest.mark.rule("TK-8", "TK-15")
+async def test_a_task_of_older_code_that_is_stopped_is_ended_with_its_checkpoint_as_the_newer_code_reads_it(tmp_path: Path) -> None:
+    async def ended(_transaction: Transaction, task: Task, _ending: Ending) -> Aborted:
+        return Aborted(value=task.checkpoint)
+
+    rig = Rig(tmp_path)
+    chat_id, task_id = await left_by(rig, 1)
+    rig.extensions = code(2, forever, migrate=lambda checkpoint, version: {**checkpoint, "from": version}, on_ending=ended)
+    await rig.open()
+    assert await (await rig.harness.conversation(chat_id)).abort_task(task_id)
+    assert (await work(rig)).outcome == Aborted(value={"phase": "go", "n": 1, "from": 1})
+    await rig.close()
 
 
 @pytest.mark.rule("TK-3", "TK-15")

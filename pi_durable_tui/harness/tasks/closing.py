@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
+from pi_durable_tui.harness.hooks import must_pass
 from pi_durable_tui.harness.services import Report, ReportKind, Services
 from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.table import TaskTable
@@ -26,7 +27,9 @@ async def close_task(services: Services, table: TaskTable, ending: Ending, still
         await _close(services, table, ending, still, definition)
     except (StorageRejected, SessionClosed, SessionFailed):
         raise
-    except Exception as error:  # noqa: BLE001 - code of an extension
+    except BaseException as error:  # code of an extension
+        if must_pass(error):
+            raise
         message = f"{ending.message or ending.why}; then its definition could not end it: {type(error).__name__}: {error}"
         await _close(services, table, Ending(why="fault", message=message), still, None)
         report(services, "task_faulted", "fault", message, task)
@@ -46,7 +49,7 @@ async def _outcome(definition: TaskDefinition | None, transaction: Transaction, 
     if definition is None or not definition.fits(task):
         return Orphaned() if ending.why == "aborted" else Faulted(message=ending.message)
     if definition.on_ending is not None:
-        return await definition.on_ending(transaction, task, ending)
+        return await definition.on_ending(transaction, definition.up_to_date(task), ending)
     if ending.why == "aborted":
         return Aborted()
     return Faulted(message=ending.message, detail={"reason": ending.why} if ending.why == "restart_limit" else None)

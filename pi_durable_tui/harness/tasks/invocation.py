@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
+from pi_durable_tui.harness.hooks import must_pass
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.closing import close_task, report
@@ -87,7 +88,9 @@ class Invocations:
             await self._run_phases(invocation.runtime, definition)
         except (Fenced, SessionClosed, SessionFailed):
             return
-        except Exception as error:  # noqa: BLE001 - the phase boundary: whatever a handler raises ends its task, not the harness
+        except BaseException as error:  # the phase boundary: whatever a handler raises ends its task, not the harness
+            if must_pass(error):
+                raise
             await self._fault(invocation.runtime, f"{type(error).__name__}: {error}")
         finally:
             self.release(invocation)

@@ -10,6 +10,7 @@ import asyncio
 import msgspec
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
+from pi_durable_tui.harness.hooks import must_pass
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.closing import close_task, report
@@ -160,14 +161,14 @@ class Scheduler:
         except BaseException as error:
             for invocation in started:
                 self._invocations.release(invocation)
-            if isinstance(error, StorageRejected | SessionClosed | SessionFailed) or not isinstance(error, Exception):
+            if isinstance(error, StorageRejected | SessionClosed | SessionFailed) or must_pass(error):
                 raise
             await self._cannot_migrate(action, error)
             return
         for invocation in started:
             self._invocations.run(invocation, definition)
 
-    async def _cannot_migrate(self, action: Action, error: Exception) -> None:
+    async def _cannot_migrate(self, action: Action, error: BaseException) -> None:
         """The only foreign code in a start is what brings an older checkpoint up to date; what it raises ends its own task (rule TK-3)."""
         task = self._table.tasks.get(action.task_id)
         message = f"its checkpoint could not be migrated: {type(error).__name__}: {error}"
@@ -204,8 +205,5 @@ class Scheduler:
 
 def _running(task: Task, definition: TaskDefinition, *, now_ms: int) -> Task:
     """The task as running, its checkpoint brought to the definition's version."""
-    checkpoint = task.checkpoint or {}
-    if task.version < definition.version and definition.migrate is not None:
-        checkpoint = definition.migrate(checkpoint, task.version)
-        task = msgspec.structs.replace(task, version=definition.version, state=Pending(checkpoint=checkpoint))
-    return moved(task, Running(checkpoint=checkpoint), at_ms=now_ms)
+    task = definition.up_to_date(task)
+    return moved(task, Running(checkpoint=task.checkpoint or {}), at_ms=now_ms)

@@ -12,7 +12,7 @@ from functools import partial
 import msgspec
 
 from pi_durable_tui.errors import InternalError
-from pi_durable_tui.harness.hooks import HookedCall, Hooks, asked, changed
+from pi_durable_tui.harness.hooks import HookedCall, Hooks, asked, changed, must_pass
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Diagnostic, ToolContext, ToolResult
 from pi_durable_tui.harness.services import Services
@@ -97,9 +97,9 @@ async def result_of(admitted: Admitted, context: ToolContext) -> ToolResult:
         raise InternalError(f"the tool {admitted.tool.name} neither executes nor delegates")
     try:
         return await execute(admitted.arguments, context)
-    except Fenced:
-        raise
-    except Exception as error:  # noqa: BLE001 - foreign code: what a tool raises is its result
+    except BaseException as error:  # foreign code: what a tool raises is its result
+        if isinstance(error, Fenced) or must_pass(error):
+            raise
         return ToolResult(is_error=True, diagnostics=(decide.faulted(admitted.tool.name, f"{type(error).__name__}: {error}"),))
 
 
@@ -112,7 +112,9 @@ async def leftovers(runtime: TaskRuntime, name: str) -> tuple[Diagnostic, ...]:
         return ()
     try:
         return await tool.on_left(facts, await tool_context(runtime))
-    except Exception as error:  # noqa: BLE001 - foreign code: what it could not do is said
+    except BaseException as error:  # foreign code: what it could not do is said
+        if isinstance(error, Fenced) or must_pass(error):
+            raise
         return (decide.faulted(name, f"what is left of it could not be looked at ({type(error).__name__}: {error})"),)
 
 

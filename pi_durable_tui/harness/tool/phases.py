@@ -7,7 +7,7 @@ when a process died or closed after the intent: then the question is whether to 
 from __future__ import annotations
 
 from pi_durable_tui.harness.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
-from pi_durable_tui.harness.hooks import Blocked, HookedCall
+from pi_durable_tui.harness.hooks import Blocked, HookedCall, must_pass
 from pi_durable_tui.harness.kinds import QUESTION, TOOL
 from pi_durable_tui.harness.live import LIVE, Agent
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolResult
@@ -97,7 +97,9 @@ async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusa
             continue
         try:
             answer = await hook(_hooked_call(runtime, asked, arguments))
-        except Exception as error:  # noqa: BLE001 - foreign code: its failure blocks the call and is reported
+        except BaseException as error:  # foreign code: its failure blocks the call and is reported
+            if must_pass(error):
+                raise
             text = f"{type(error).__name__}: {error}"
             services.hook_failed("before_tool", text)
             return Refusal("blocked", f"The call was not run: a check before it failed ({text}).")
@@ -121,7 +123,9 @@ async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, argum
     effects = None
     try:
         effects = await tool.effects(admitted.arguments, await tool_context(runtime)) if tool.effects is not None else None
-    except Exception as error:  # noqa: BLE001 - foreign code: a tool that cannot tell what it would touch is asked about
+    except BaseException as error:  # foreign code: a tool that cannot tell what it would touch is asked about
+        if must_pass(error):
+            raise
         runtime.services.hook_failed("effects", f"{type(error).__name__}: {error}")
     grants = grants_of(await runtime.services.session.snapshot(PERMISSIONS))
     request = ApprovalRequest(
