@@ -28,6 +28,7 @@ from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.messages import Content, Text
 from pi_durable_tui.records.submission import Mode, Queued, Submission, content_digest
 from pi_durable_tui.records.task import Completed, Completing, Sleeping, Terminal, moved
+from pi_durable_tui.session.cleaning import cleaned
 from pi_durable_tui.session.transaction import Transaction
 
 T = TypeVar("T")
@@ -62,13 +63,14 @@ class Conversation:
             ConversationBusy: Mode `reject`, and a run is going on. Nothing was written.
             RequestConflict: The request id was used with other content. Nothing was written.
         """
-        parts = (Text(text=clean_text(content)),) if isinstance(content, str) else tuple(content)
+        parts = tuple(cleaned(part, "content") for part in ((Text(text=content),) if isinstance(content, str) else content))
         if not any(not isinstance(part, Text) or part.text.strip() for part in parts):
             raise BadRequest("An empty message was not sent.")
         if mode not in get_args(SubmitMode):
             raise BadRequest(f"There is no mode {mode!r}; the modes are {', '.join(get_args(SubmitMode))}. Nothing was written.")
         stored_mode: Mode = "followUp" if mode == "reject" else mode
         digest = content_digest(stored_mode, parts)
+        request_id = None if request_id is None else clean_text(request_id)
 
         async def write(transaction: Transaction) -> Submission:
             if request_id is not None:

@@ -23,7 +23,7 @@ from typing import TypeAlias, cast
 
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.records.document import Op
-from pi_durable_tui.records.json import Json, JsonObject, clean_text, strict
+from pi_durable_tui.records.json import STORED_DEPTH, Json, JsonObject, clean_text, strict
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -126,7 +126,7 @@ def _are_within_one_part(steps: list[Op], depth: int) -> bool:
 
 
 def _replace(after: object, path: Path, root: str) -> Op:
-    value = strict(after, root + _shown(path))
+    value = strict(after, root + _shown(path), depth=STORED_DEPTH - len(path))
     return ["s", list(path), value] if path else ["r", value]
 
 
@@ -159,10 +159,11 @@ def _diff_list(before: list[Json], after: Sequence[object], path: Path, root: st
         tail += 1
     ends = (len(before) - tail, len(after) - tail)
     chunks: list[list[Op]] = []
+    inner = STORED_DEPTH - len(path) - 1
     at, to = start, start
     for left, right in [*_pairs(before, after, start, ends), ends]:
         if left > at or right > to:
-            items = [strict(after[index], f"{root}{_shown(path)}[{index}]") for index in range(to, right)]
+            items = [strict(after[index], f"{root}{_shown(path)}[{index}]", depth=inner) for index in range(to, right)]
             chunks.append([["l", list(path), at, left - at, items]])
         if (left, right) != ends:
             chunks.append(_diff(before[left], after[right], (*path, left), root))

@@ -49,7 +49,7 @@ def mapped(value: Json, hide: Hide) -> Json:
     """A JSON value with every text in it hidden; parts without change are the same objects."""
     if isinstance(value, str):
         return hide(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # a draft may hold what becomes a list
         items = [mapped(item, hide) for item in value]
         return items if any(after is not before for after, before in zip(items, value, strict=True)) else value
     if isinstance(value, dict):

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from pi_durable_tui.records.json import strict
+from pi_durable_tui.records.json import STORED_DEPTH, strict
 from pi_durable_tui.records.keys import Hide, mapped
 from pi_durable_tui.records.messages import Record
 
@@ -21,7 +21,7 @@ def cleaned(record: R, path: str, hide: Hide | None = None) -> R:
         hide: Takes out of every text what must not be stored (rule SA-17).
 
     Raises:
-        BadRequest: Something inside is not JSON; names where, with the keys as stored. Nothing changed.
+        BadRequest: Something inside is not JSON, or too deep or long to be read again; names where, with the keys as stored. Nothing changed.
     """
     return cast("R", _cleaned(record, path, hide))
 
@@ -38,5 +38,5 @@ def _cleaned(value: object, path: str, hide: Hide | None) -> object:
     if isinstance(value, tuple):
         items = cast("tuple[object, ...]", value)
         return tuple(_cleaned(item, f"{path}[{index}]", hide) for index, item in enumerate(items))
-    clean = strict(value, path)
+    clean = strict(value, path, depth=STORED_DEPTH)
     return clean if hide is None else mapped(clean, hide)

@@ -13,7 +13,7 @@ from pi_durable_tui.errors import BadRequest, Refused, StoreCorrupt, Transaction
 from pi_durable_tui.records import delta
 from pi_durable_tui.records.commit import DocumentBase, DocumentChange, DocumentDelta, DocumentRetired, DocumentWrite
 from pi_durable_tui.records.document import Address, Definition, History, Op, Revisions
-from pi_durable_tui.records.json import Json, JsonObject, copy, strict
+from pi_durable_tui.records.json import STORED_DEPTH, Json, JsonObject, copy, strict
 from pi_durable_tui.records.keys import Hide, mapped
 from pi_durable_tui.storage.port import Storage
 
@@ -144,7 +144,7 @@ def object_of(value: object, address: Address) -> JsonObject:
     Raises:
         BadRequest: It is not JSON or no object; names where.
     """
-    made = strict(value, title_of(address))
+    made = strict(value, title_of(address), depth=STORED_DEPTH)
     if not isinstance(made, dict):
         raise BadRequest(f"The value of {title_of(address)} is a {type(made).__name__}; a document is an object.")
     return made
@@ -216,7 +216,12 @@ class Draft:
         )
 
     def _shown(self) -> JsonObject:
-        return self._value if self._hide is None else cast("JsonObject", mapped(self._value, self._hide))
+        if self._hide is None:
+            return self._value
+        try:
+            return cast("JsonObject", mapped(self._value, self._hide))
+        except RecursionError:
+            raise BadRequest(f"The value of {title_of(self.address)} is nested too deeply to be stored.") from None
 
     def _based(self, document_id: int, previous: Json, value: Json, ops: list[Op]) -> DocumentStep:
         version, history = self.definition.version, self.definition.history

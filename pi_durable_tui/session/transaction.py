@@ -12,6 +12,7 @@ from pi_durable_tui.errors import BadRequest, ReadAfterWrite, TransactionSettled
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address, Definition, Scope
 from pi_durable_tui.records.entry import Entry, StoredEntry
+from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.records.keys import Hide
 from pi_durable_tui.records.submission import Submission
 from pi_durable_tui.records.task import Task, TaskStatus
@@ -136,8 +137,8 @@ class Transaction:
         return await self._reading("submissions").submission(submission_id)
 
     async def submission_by_request(self, conversation_id: int, request_id: str) -> Submission | None:
-        """See `Storage`."""
-        return await self._reading("submissions").submission_by_request(conversation_id, request_id)
+        """See `Storage`; the request id is looked for as it would be stored."""
+        return await self._reading("submissions").submission_by_request(conversation_id, clean_text(request_id))
 
     async def submissions(
         self,

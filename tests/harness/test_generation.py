@@ -16,7 +16,7 @@ from pi_durable_tui.records.entry import THOUGHTS_REFUSED
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Thinking, Usage
 from pi_durable_tui.records.submission import Done, Placed, Queued, Unanswered
 from pi_durable_tui.records.task import Failed
-from tests.support.harness_rig import Rig
+from tests.support.harness_rig import Backend, Rig
 from tests.support.scripted_model import USED, Hold, Pause, call, fail, say, texts
 
 
@@ -384,6 +384,16 @@ async def test_same_request_id_is_the_same_submission_also_after_a_restart(tmp_p
 
     assert again.id == first.id
     assert len(await rig.entries(chat.id)) == 2
+
+
+@pytest.mark.rule("SU-2", "CASE-B10")
+@pytest.mark.parametrize("backend", ["memory", "sqlite"])
+async def test_half_surrogate_pairs_in_a_request_id_and_in_its_content_still_give_one_submission(tmp_path: Path, backend: Backend) -> None:
+    rig = Rig(tmp_path, backend=backend)
+    chat = await rig.start(say("ok"))
+    first, again = [await chat.submit([Text(text="x\ud83d")], request_id="r\ude00") for _ in range(2)]
+    assert (first.request_id, first.content) == ("r\ufffd", (Text(text="x\ufffd"),))
+    assert again.id == first.id
 
 
 @pytest.mark.rule("SU-3", "SU-4", "FB-17")

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+from enum import StrEnum
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_durable_tui.errors import BadRequest
-from pi_durable_tui.records.json import clean_text, copy, strict
+from pi_durable_tui.records.codec import decode_json, encode
+from pi_durable_tui.records.json import MOST_BITS, MOST_DEPTH, clean_text, copy, strict
 
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -93,6 +95,55 @@ def test_what_is_not_json_is_refused_with_its_place(value: object, message: str)
     with pytest.raises(BadRequest) as caught:
         strict(value)
     assert caught.value.message == message
+
+
+def nested(depth: int, inner: Any = 1) -> Any:
+    """Lists and objects by turns, `depth` of them."""
+    for level in range(depth):
+        inner = {"a": inner} if level % 2 else [inner]
+    return inner
+
+
+@pytest.mark.rule("SE-5")
+def test_nesting_without_end_is_refused_with_its_place_and_what_is_let_through_can_be_read_again() -> None:
+    deepest = nested(MOST_DEPTH)
+    assert decode_json(encode(strict(deepest))) == deepest
+    endless: list[Any] = []
+    endless.append({"more": endless})
+    for value in (nested(MOST_DEPTH + 1), nested(100_000), {"x": deepest}, endless):
+        with pytest.raises(BadRequest, match=r"^The value at \$[^ ]{40,79}… is nested too deeply to be stored\.$"):
+            strict(value)
+
+
+@pytest.mark.rule("SE-5")
+def test_a_whole_number_that_could_not_be_read_again_is_refused_with_its_place() -> None:
+    longest = 2**MOST_BITS - 1
+    assert decode_json(encode(strict([longest, -longest]))) == [longest, -longest]
+    for number in (longest + 1, -longest - 1, 10**4_299, 10**100_000):
+        with pytest.raises(BadRequest, match=rf"^The number at \$\.n has \d+ bits, and at most {MOST_BITS} can be stored\.$"):
+            strict({"n": number})
+
+
+@pytest.mark.rule("SE-5")
+def test_text_and_numbers_of_special_kinds_become_plain_ones() -> None:
+    class Name(str):
+        __slots__ = ()
+
+    class Count(int):
+        pass
+
+    class Share(float):
+        pass
+
+    made: Any = strict({Name("k"): [Name("text"), Count(3), Share(0.5), Color.RED]})
+    assert json.dumps(made) == '{"k": ["text", 3, 0.5, "red"]}'
+    assert [type(item) for item in (*made, *made["k"])] == [str, str, int, float, str]
+
+
+class Color(StrEnum):
+    """Text of a special kind."""
+
+    RED = "red"
 
 
 @pytest.mark.rule("SE-5")
