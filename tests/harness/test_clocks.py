@@ -10,9 +10,13 @@ import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.harness.ports import Finished, TextDelta
+from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
+from pi_durable_tui.harness.task_definition import TaskDefinition
+from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.messages import AssistantMessage
 from pi_durable_tui.records.submission import Done
+from pi_durable_tui.records.task import Completed
 from pi_durable_tui.selftest.oracle import faults
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Pause, fail, say
@@ -77,6 +81,51 @@ async def test_a_clock_that_is_set_while_a_request_waits_makes_the_wait_no_longe
     rig.clock.jump_wall(JUMPS[name])
     await passes(rig, WAIT_MS // 2 + 30_000)
     await judged(rig, chat, submission)
+
+
+@pytest.mark.rule("PR-18", "TK-5", "GE-6")
+@pytest.mark.parametrize("name", JUMPS)
+async def test_a_clock_that_was_set_before_a_request_waits_makes_the_wait_no_shorter(tmp_path: Path, name: str) -> None:
+    rig = Rig(tmp_path, settings=SETTINGS)
+    chat = await rig.start(say("Before."), fail("overloaded", message="503"), say("The answer."), say("And another."))
+    await chat.submit("first of all")
+    await rig.run_out(chat)
+    rig.clock.jump_wall(JUMPS[name])
+    rig.model.requests.clear()
+    submission = await chat.submit("the question")
+    await rig.settle()
+    await passes(rig, WAIT_MS - 5_000)
+    assert len(rig.model.requests) == 1
+    await passes(rig, 35_000)
+    await judged(rig, chat, submission)
+
+
+@pytest.mark.rule("PR-18", "TK-5")
+async def test_a_clock_that_is_set_back_while_many_sleep_wakes_each_at_its_time(tmp_path: Path) -> None:
+    woken: list[int] = []
+
+    async def sleep(runtime: TaskRuntime) -> None:
+        await runtime.sleep_until(rig.clock.now_ms() + int(str(runtime.task.input["s"])) * S, {"phase": "awake"})
+
+    async def awake(runtime: TaskRuntime) -> None:
+        woken.append(int(str(runtime.task.input["s"])))
+        await runtime.end(Completed())
+
+    rig = Rig(tmp_path, extensions=(Extension(name="kinds", tasks=(TaskDefinition(kind="sleeper", phases={"go": sleep, "awake": awake}),)),))
+    chat = await rig.start()
+    for seconds, jump_ms in ((40, -H), (25, -DAY), (10, -S), (20, -H)):
+        await rig.harness.start_task(chat.id, "sleeper", {"s": seconds}, {"phase": "go"})
+        await rig.settle()
+        rig.clock.jump_wall(jump_ms)
+        await rig.settle()
+    assert woken == []
+    seen: list[int] = []
+    for _ in range(8):
+        await passes(rig, 5_000)
+        seen.append(len(woken))
+    assert woken == [10, 20, 25, 40]
+    assert seen == [0, 1, 1, 2, 3, 3, 3, 4]
+    await rig.close()
 
 
 @pytest.mark.rule("PR-18", "TK-5", "PR-10")

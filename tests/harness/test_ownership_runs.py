@@ -263,6 +263,30 @@ async def test_background_child_holds_up_neither_stopping_nor_idling(tmp_path: P
     assert isinstance((await outcomes(rig))[kind], Aborted if kind == "waiter" else Completed)
 
 
+@pytest.mark.rule("TK-14", "TK-15", "TK-16", "TK-17")
+@pytest.mark.parametrize("end", ["nothing", "close", "kill"])
+async def test_background_work_below_a_child_that_has_ended_does_not_hold_up_stopping_its_owner(tmp_path: Path, end: str) -> None:
+    family = Family()
+    middle = {"kind": "leaver", "name": "middle", "children": [{"name": "beside", "background": True}]}
+    rig, conversation_id, _ = await begin(tmp_path, family, "waiter", middle)
+    family.gate("waiter").set()
+    await rig.settle()
+    assert await statuses(rig) == {"waiter": "waiting", "middle": "completing", "beside": "running"}
+
+    stopping = asyncio.ensure_future((await rig.harness.conversation(conversation_id)).abort())
+    await rig.until(stopping.done)
+    assert await statuses(rig) == {"waiter": "completing", "middle": "completing", "beside": "running"}
+    if end != "nothing":
+        await (rig.kill() if end == "kill" else rig.close())
+        await (await rig.open()).resume()
+        await rig.settle()
+
+    family.gate("beside").set()
+    await rig.settle()
+    assert await outcomes(rig) == {"waiter": Aborted(), "middle": Completed(value="left"), "beside": Completed(value="beside")}
+    await rig.close()
+
+
 @pytest.mark.rule("TK-3", "TK-14")
 async def test_owner_that_broke_is_completing_until_the_work_below_it_has_ended(tmp_path: Path) -> None:
     family = Family()

@@ -25,6 +25,7 @@ def world(
     fits: bool = True,
     now_ms: int = START_MS,
     restart_limit: float = 5,
+    ahead_ms: Mapping[int, int] | None = None,
 ) -> World:
     return World(
         tasks={each.id: each for each in tasks},
@@ -34,6 +35,7 @@ def world(
         fits=lambda _task: fits,
         now_ms=now_ms,
         restart_limit=restart_limit,
+        ahead_ms=ahead_ms or {},
     )
 
 
@@ -68,6 +70,9 @@ def test_a_task_without_a_fitting_definition_stays_as_it_is(restarts):
         (1, 1, "exhaust"),
         (1, 2, "start"),
         (1_000_000, math.inf, "start"),
+        (None, 0, "start"),
+        (0, 0, "start"),
+        (1, 0, "exhaust"),
     ],
 )
 def test_a_task_that_was_cut_off_as_often_as_the_limit_says_is_not_started_again(restarts, limit, expected):
@@ -123,6 +128,14 @@ def test_a_marked_task_does_not_wait_for_background_work_below():
     assert action_for(marked, beside, task(3), below=(2, 3)) is None
 
 
+@pytest.mark.rule("TK-14", "TK-15", "TK-16")
+@pytest.mark.parametrize(("background", "middle", "expected"), [(True, "completing", "close_aborted"), (False, "completing", None), (True, "waiting", None)])
+def test_a_marked_task_does_not_wait_for_background_work_that_keeps_a_completing_child(background, middle, expected):
+    marked, child, lowest = task(1, "waiting", abort_at_ms=START_MS), task(2, middle, owner=1), task(3, "running", owner=2, background=background)
+    assert action_for(marked, child, lowest, below=(2,)) == expected
+    assert action_for(marked, child, below=(2,)) is None  # it settles first
+
+
 @pytest.mark.rule("TK-8", "TK-15")
 def test_a_marked_task_without_a_definition_is_closed_all_the_same():
     assert action_for(task(1, abort_at_ms=START_MS, restarts=9), fits=False) == "close_aborted"
@@ -162,6 +175,13 @@ def test_the_plan_of_nothing_is_nothing():
 
 def test_a_sleep_that_is_over_is_no_time_to_look_again():
     assert plan(world(task(1, sleeping(START_MS)))) == Plan((Action("resume", 1),), None)
+
+
+@pytest.mark.rule("PR-18", "TK-5")
+def test_a_sleep_whose_own_time_is_ahead_of_the_clock_is_over_so_much_earlier():
+    asleep = (task(1, sleeping(START_MS + 70)), task(2, sleeping(START_MS + 50)), task(3, sleeping(None)))
+    assert plan(world(*asleep, ahead_ms={1: 70, 3: 70})) == Plan((Action("resume", 1),), START_MS + 50)
+    assert plan(world(*asleep, ahead_ms={1: 69, 2: 10})) == Plan((), START_MS + 1)
 
 
 @pytest.mark.rule("TK-14")

@@ -8,10 +8,10 @@ remembered between two questions, which is why a crash at any point is the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, assert_never
 
-from pi_durable_tui.harness.tasks.ownership import live_children
+from pi_durable_tui.harness.tasks.ownership import live_children, subtree
 from pi_durable_tui.records.task import Completed, Completing, Outcome, Pending, Running, Sleeping, Task, Terminal, Waiting
 
 ActionKind: TypeAlias = Literal["start", "exhaust", "resume", "abort_others", "cancel", "close_aborted", "settle"]
@@ -38,7 +38,8 @@ class World:
         conversation_owners: The owning task of each owned conversation.
         invoked: Ids of the tasks that a handler of this process works on.
         fits: Whether a fitting definition is installed.
-        restart_limit: Cut-offs without progress after which a task is not run again.
+        restart_limit: Cut-offs without progress after which a task is not run again; 0 is as 1, since what was never cut off runs.
+        ahead_ms: By sleeping task, how far its own time is ahead of `now_ms`, as after the wall clock was set back.
     """
 
     tasks: Mapping[int, Task]
@@ -48,6 +49,7 @@ class World:
     fits: Callable[[Task], bool]
     now_ms: int
     restart_limit: float
+    ahead_ms: Mapping[int, int] = field(default_factory=dict[int, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +68,8 @@ def plan(world: World) -> Plan:
         kind = next_action(world.tasks[task_id], world, below=below.get(task_id, ()))
         if kind is not None:
             actions.append(Action(kind, task_id))
-    sleeping = [task.state.until for task in world.tasks.values() if isinstance(task.state, Sleeping) and task.state.until is not None]
-    return Plan(tuple(actions), min((until for until in sleeping if until > world.now_ms), default=None))
+    due = [due_ms for task in world.tasks.values() if (due_ms := _due_ms(task, world)) is not None]
+    return Plan(tuple(actions), min((due_ms for due_ms in due if due_ms > world.now_ms), default=None))
 
 
 def next_action(task: Task, world: World, *, below: Collection[int]) -> ActionKind | None:
@@ -86,24 +88,39 @@ def next_action(task: Task, world: World, *, below: Collection[int]) -> ActionKi
         case Waiting():
             return _next_of_waiting(task.state, world)
         case Sleeping():
-            return "resume" if task.state.until is not None and task.state.until <= world.now_ms else None
+            due_ms = _due_ms(task, world)
+            return "resume" if due_ms is not None and due_ms <= world.now_ms else None
         case Running() | Terminal():
             return None
         case _ as never:
             assert_never(never)
 
 
+def _due_ms(task: Task, world: World) -> int | None:
+    """When a sleeping task wakes, by the wall clock as it is now; None: it does not sleep, or until somebody answers it."""
+    if not isinstance(task.state, Sleeping) or task.state.until is None:
+        return None
+    return task.state.until - world.ahead_ms.get(task.id, 0)
+
+
 def _next_of_marked(task: Task, world: World, below: Collection[int]) -> ActionKind | None:
     if task.id in world.invoked:
         return "cancel"
-    is_held_up = any(not world.tasks[child].background for child in below)  # an abort passes over background work (rule TK-16)
-    return None if is_held_up else "close_aborted"
+    return None if _is_held_up(world, below) else "close_aborted"
+
+
+def _is_held_up(world: World, below: Collection[int]) -> bool:
+    """Whether work below has to end first: an abort passes over background work, also where that keeps what is completing (rule TK-16)."""
+    living = live_children(world.tasks.values(), world.conversation_owners)
+    foreground = [child for child in below if not world.tasks[child].background]
+    found = subtree(foreground, world.tasks, world.conversation_owners, background=False)
+    return any(not isinstance(world.tasks[task_id].state, Completing) or task_id not in living for task_id in found)
 
 
 def _next_of_pending(task: Task, world: World) -> ActionKind | None:
     if task.id in world.invoked or not world.fits(task):
         return None
-    return "exhaust" if (task.restarts or 0) >= world.restart_limit else "start"
+    return "exhaust" if task.restarts and task.restarts >= world.restart_limit else "start"
 
 
 def _next_of_waiting(state: Waiting, world: World) -> ActionKind | None:

@@ -17,6 +17,7 @@ from pi_durable_tui.harness.tasks.closing import close_task, report
 from pi_durable_tui.harness.tasks.invocation import Invocation, Invocations
 from pi_durable_tui.harness.tasks.ownership import live_children, subtree
 from pi_durable_tui.harness.tasks.rules import Action, World, next_action, plan
+from pi_durable_tui.harness.tasks.sleepers import Sleepers
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.commit import Commit
 from pi_durable_tui.records.task import Pending, Running, Task, Terminal, Waiting, moved
@@ -39,8 +40,7 @@ class Scheduler:
         self._pump: asyncio.Task[None] | None = None
         self._timer: asyncio.Task[None] | None = None
         self._is_stopping = False
-        self._began_ms = max(services.clock.now_ms(), services.session.newest_at_ms)
-        self._began_monotonic_ms = services.clock.monotonic_ms()
+        self._sleepers = Sleepers(services.clock, table.tasks.values(), newest_at_ms=services.session.newest_at_ms)
 
     def start(self) -> None:
         """Begin to run tasks; without effect when already started (rule TK-13)."""
@@ -51,6 +51,7 @@ class Scheduler:
     def adopt(self, commit: Commit) -> None:
         """Look again after a commit that changed tasks."""
         if commit.tasks:
+            self._sleepers.adopt(commit.tasks)
             self._dirty.set()
 
     def wake(self) -> None:
@@ -65,8 +66,9 @@ class Scheduler:
             conversation_owners=self._table.conversation_owners,
             invoked=self._invocations.task_ids,
             fits=self._fits,
-            now_ms=self._now_ms(),
+            now_ms=self._services.clock.now_ms(),
             restart_limit=self._services.settings.restart_limit,
+            ahead_ms=self._sleepers.ahead_ms(),
         )
 
     async def stop(self) -> None:
@@ -85,32 +87,25 @@ class Scheduler:
             while True:
                 await self._dirty.wait()
                 self._dirty.clear()
-                planned = plan(self.world())
-                self._arm(planned.wake_at_ms)
+                world = self.world()
+                planned = plan(world)
+                self._arm(planned.wake_at_ms - world.now_ms if planned.wake_at_ms is not None else None)
                 for action in planned.actions:
                     await self._carry_out(action)
         except (SessionClosed, SessionFailed):
             self._is_stopping = True  # nothing can be committed any more: whoever waits hears of it from the session
 
-    def _arm(self, wake_at_ms: int | None) -> None:
+    def _arm(self, delay_ms: int | None) -> None:
+        """Look again after that time, or earlier: the wall clock may be set."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if wake_at_ms is not None:
-            self._timer = asyncio.create_task(self._wake_at(wake_at_ms), name="scheduler timer")
+        if delay_ms is not None:
+            self._timer = asyncio.create_task(self._wake_after(min(delay_ms, LONGEST_SLEEP_MS)), name="scheduler timer")
 
-    async def _wake_at(self, wake_at_ms: int) -> None:
-        while (gap_ms := wake_at_ms - self._now_ms()) > 0:
-            await self._services.clock.sleep_ms(min(gap_ms, LONGEST_SLEEP_MS))
+    async def _wake_after(self, delay_ms: int) -> None:
+        await self._services.clock.sleep_ms(delay_ms)
         self._dirty.set()
-
-    def _now_ms(self) -> int:
-        """The time that sleepers are measured by: the wall clock, but never behind what has passed since the newest commit of before.
-
-        A wall clock that is set back, or stands still, prolongs no wait; one that is set forward, or a machine that slept, ends it (rule PR-18).
-        """
-        passed_ms = self._services.clock.monotonic_ms() - self._began_monotonic_ms
-        return max(self._services.clock.now_ms(), int(self._began_ms + passed_ms))
 
     async def _carry_out(self, action: Action) -> None:
         try:
@@ -127,7 +122,7 @@ class Scheduler:
                     await close_task(self._services, self._table, Ending(why="aborted"), lambda: self._still(action))
         except StorageRejected as refused:
             report(self._services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(action.task_id))
-            self._arm(self._now_ms() + REFUSED_AGAIN_MS)
+            self._arm(REFUSED_AGAIN_MS)
 
     def _still(self, action: Action) -> Task | None:
         """The task, if the action is still the one to take now that we are on the line."""
