@@ -48,8 +48,10 @@ from pi_durable_tui.errors import (
     StoreLocked,
 )
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.extensions.registry import Command, CommandContext, Extension
+from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
 from pi_durable_tui.harness.live import Agent, Live
 from pi_durable_tui.harness.observation.events import AgentEvent
 from pi_durable_tui.harness.ports import (
@@ -69,11 +71,9 @@ from pi_durable_tui.harness.ports import (
     ToolResult,
     UsageReport,
 )
-from pi_durable_tui.harness.registry import Command, CommandContext, Extension
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Compaction, Progress, Retry, Settings
-from pi_durable_tui.harness.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json, to_json

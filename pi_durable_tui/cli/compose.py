@@ -15,10 +15,10 @@ from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.errors import Refused, StoreCorrupt
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelGateway
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.models.catalog import loaded_keys
 from pi_durable_tui.models.litellm_gateway import LiteLlmGateway

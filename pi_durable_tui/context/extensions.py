@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import ModuleType
 
 from pi_durable_tui.context.project import Item
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.extensions.registry import Extension
 
 RESERVED = ("pidurable", "pidurable.")
 _PREFIX = "pidurable_extension_"

@@ -20,9 +20,9 @@ from pi_durable_tui.context.project import Found, Item, find, root_of
 from pi_durable_tui.context.project_settings import ProjectSettings, read_settings
 from pi_durable_tui.context.trust import Decision, Judged, Trusting, TrustStore, judge
 from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import AgentProfile
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.records.json import clean_text
 
 NAME = "pidurable.context"

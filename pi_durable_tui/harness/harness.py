@@ -18,6 +18,7 @@ from pi_durable_tui.harness.approval import Approver, by_mode
 from pi_durable_tui.harness.chats import Chat
 from pi_durable_tui.harness.compaction import phases as compaction
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.registry import Extension, Registry
 from pi_durable_tui.harness.generation import phases as generation
 from pi_durable_tui.harness.generation.time_limit import TimeLimit
 from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
@@ -26,7 +27,6 @@ from pi_durable_tui.harness.observation.inspection import Inspection, TaskNode, 
 from pi_durable_tui.harness.observation.overview import Overview
 from pi_durable_tui.harness.opening import Recovery, recover
 from pi_durable_tui.harness.ports import Environment, ModelGateway, Tool
-from pi_durable_tui.harness.registry import Extension, Registry
 from pi_durable_tui.harness.runs import as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.settings import Settings

@@ -9,9 +9,9 @@ from typing import Literal, TypeAlias
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.entropy import Entropy
 from pi_durable_tui.harness.approval import Approver, by_mode
+from pi_durable_tui.harness.extensions.registry import Registry
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Environment, ModelGateway
-from pi_durable_tui.harness.registry import Registry
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.session.session import Session
 

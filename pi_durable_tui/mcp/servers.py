@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any
 
 from pi_durable_tui.clock import Clock
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.mcp.check import checker
 from pi_durable_tui.mcp.config import Configured, McpServer
 from pi_durable_tui.mcp.connection import Connection, State

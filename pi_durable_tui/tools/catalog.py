@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pi_durable_tui.harness.ports import Tool
-from pi_durable_tui.tools.background import commands_tool
 from pi_durable_tui.tools.bash import bash_tool
 from pi_durable_tui.tools.edit import edit_tool
 from pi_durable_tui.tools.read import read_tool
@@ -11,6 +10,7 @@ from pi_durable_tui.tools.search.find import find_tool
 from pi_durable_tui.tools.search.grep import grep_tool
 from pi_durable_tui.tools.search.ls import ls_tool
 from pi_durable_tui.tools.subagent import subagent_tools
+from pi_durable_tui.tools.work.commands import commands_tool
 from pi_durable_tui.tools.work.todo import todo_tool
 from pi_durable_tui.tools.write import write_tool
 

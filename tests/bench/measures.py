@@ -21,11 +21,11 @@ import apsw
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.harness import chats as chatting
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import End, Move, TaskDefinition
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import LIVE, Agent, Generation, Live, Run
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.task_definition import End, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.commit import Batch, Priority
 from pi_durable_tui.records.conversation import Conversation

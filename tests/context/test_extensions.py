@@ -10,8 +10,8 @@ import pytest
 
 from pi_durable_tui.cli.project.commands import commands_of
 from pi_durable_tui.context.extensions import replaced
+from pi_durable_tui.harness.extensions.registry import Command, Extension, Registry
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Command, Extension, Registry
 from tests.support.context_folders import Folders
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import call, say
@@ -22,7 +22,7 @@ from __future__ import annotations
 import msgspec
 
 from pi_durable_tui.harness.ports import Tool, ToolResult
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.records.messages import Text
 
 
@@ -41,7 +41,7 @@ def extension() -> Extension:
     return Extension(name="shouting", tools=(tool,), sections=lambda _agent: {"shouting": "Shout often."})
 '''
 
-IMPORT = "from pi_durable_tui.harness.registry import Extension\n"
+IMPORT = "from pi_durable_tui.harness.extensions.registry import Extension\n"
 
 
 def put(folders: Folders, text: str, name: str = "one") -> None:
@@ -86,10 +86,10 @@ async def test_an_extension_brings_a_tool_and_a_section_and_is_swapped_while_run
         ("def extension(): return 3", "extension() gave a int, not an Extension."),
         ("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'"),
         (
-            "from pi_durable_tui.harness.registry import Extension\nextension = lambda: Extension(name='pidurable.context')",
+            "from pi_durable_tui.harness.extensions.registry import Extension\nextension = lambda: Extension(name='pidurable.context')",
             "the name 'pidurable.context' is taken.",
         ),
-        ("from pi_durable_tui.harness.registry import Extension\nextension = lambda: Extension(name='pidurable')", "the name 'pidurable' is taken."),
+        ("from pi_durable_tui.harness.extensions.registry import Extension\nextension = lambda: Extension(name='pidurable')", "the name 'pidurable' is taken."),
     ],
 )
 def test_an_extension_that_fails_is_told_and_the_others_count(folders: Folders, text: str, reason: str):

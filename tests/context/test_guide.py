@@ -12,8 +12,8 @@ import pytest
 from pi_durable_tui.cli.project.commands import commands_of, run
 from pi_durable_tui.cli.settings import load
 from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.harness.hooks import Blocked, HookedCall
-from pi_durable_tui.harness.registry import Command, Extension
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall
+from pi_durable_tui.harness.extensions.registry import Command, Extension
 from pi_durable_tui.mcp.config import McpServer
 from tests.support.context_folders import Folders
 from tests.support.harness_rig import Rig

@@ -16,7 +16,7 @@ from pi_durable_tui.harness.live import Agent
 from tests.support.context_folders import Folders
 
 EXTENSION = """
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.extensions.registry import Extension
 
 def extension():
     return Extension(name="theirs")

@@ -19,7 +19,7 @@ EXTENSION = """
 import os, signal
 import msgspec
 from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
+from pi_durable_tui.harness.extensions.registry import Extension
 class Nothing(msgspec.Struct):
     pass
 async def execute(arguments, context):

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from pi_durable_tui.clock import ManualClock
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.ports import Finished, TextDelta
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.messages import AssistantMessage
 from pi_durable_tui.records.submission import Done

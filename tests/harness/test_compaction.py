@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.ports import Finished, ModelInfo, TextDelta, Tool, ToolContext, ToolResult, UsageReport
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage, UserMessage
 from pi_durable_tui.records.submission import Done, Unanswered

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Completed, Pending
 from tests.examples.e08_memo_and_recovery import Counter, begin_or_go_on

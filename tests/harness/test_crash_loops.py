@@ -15,11 +15,11 @@ import msgspec
 import pytest
 
 from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.hooks import HookedCompaction, Hooks
+from pi_durable_tui.harness.extensions.hooks import HookedCompaction, Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.ports import ModelInfo, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.submission import Done

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.hooks import Hooks
+from pi_durable_tui.harness.extensions.hooks import Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.submission import Done
 from pi_durable_tui.records.task import Completed, Faulted

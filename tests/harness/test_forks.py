@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.errors import ConversationBusy, NotFound
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent, UsageTotals
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.records.conversation import ForkPoint
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.messages import Usage

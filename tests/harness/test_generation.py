@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from pi_durable_tui.errors import BadRequest, ConversationBusy, RequestConflict
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import LIVE, Agent, Failure, Generation, RetryWait
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelRequest, TextDelta, ThinkingDelta, Tool, ToolContext, ToolResult, UsageReport
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
 from pi_durable_tui.records.entry import THOUGHTS_REFUSED
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Thinking, Usage

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, HookedCompaction, Hooks
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, HookedCompaction, Hooks
+from pi_durable_tui.harness.extensions.registry import Extension, Registry
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelRequest, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension, Registry
 from pi_durable_tui.harness.requests.context import GO_ON
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import JsonObject

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Aborted, Completed, Faulted, Orphaned, Pending, Task
 from pi_durable_tui.session.transaction import Transaction

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import End, Move, TaskDefinition
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.task_definition import End, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.messages import Problem

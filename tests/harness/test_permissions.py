@@ -13,10 +13,10 @@ import pytest
 from pi_durable_tui.errors import BadRequest, NotFound
 from pi_durable_tui.harness.approval import ApprovalRequest, Granted, Rule, Verdict, rule_text
 from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.hooks import Hooks
+from pi_durable_tui.harness.extensions.hooks import Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent, ToolSlot
 from pi_durable_tui.harness.ports import Effects, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.records.messages import Text, ToolResultMessage
 from pi_durable_tui.records.task import Completed
 from pi_durable_tui.tools.subagent import subagent_tools

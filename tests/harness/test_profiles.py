@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Budget
 from pi_durable_tui.harness.ports import AgentProfile
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.tools.subagent import INSTRUCTIONS, subagent_tools
 from tests.harness.test_limits import LOOK
 from tests.support.harness_rig import Rig

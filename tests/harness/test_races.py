@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.errors import RequestConflict
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.records.task import Completed
 from tests.support.controlled_storage import Moment

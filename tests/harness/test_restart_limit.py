@@ -12,13 +12,13 @@ import msgspec
 import pytest
 
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.hooks import HookedCall, Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.hooks import HookedCall, Hooks
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import ModelInfo, TextDelta, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Retry, Settings
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.messages import Problem, Text, ToolResultMessage
 from pi_durable_tui.records.submission import Done, Unanswered

@@ -13,12 +13,12 @@ import pytest
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.errors import ReadOnlySession
+from pi_durable_tui.harness.extensions.registry import Extension
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition, Wait
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
-from pi_durable_tui.harness.task_definition import TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Aborted, Completed, Faulted, Pending, Sleeping, Task
 from pi_durable_tui.session.transaction import Transaction

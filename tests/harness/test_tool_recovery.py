@@ -12,9 +12,9 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.ports import Reconciled, Replay, Tool, ToolContext, ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Progress, Settings
 from pi_durable_tui.harness.tool.decide import rerun
 from pi_durable_tui.records.entry import Entry

@@ -18,7 +18,7 @@ SERVER = str(ROOT / "tests/support/mcp_plain.py")
 KEY = "a-key-for-the-server-only"
 
 EXTENSION = """
-from pi_durable_tui.harness.registry import Command, Extension
+from pi_durable_tui.harness.extensions.registry import Command, Extension
 
 
 async def tally(argument, context):

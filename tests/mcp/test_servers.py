@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.mcp.config import McpServer
 from pi_durable_tui.mcp.offer import tool_name
 from pi_durable_tui.mcp.servers import Servers

@@ -15,10 +15,10 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.harness.approval import Approver, by_mode
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import LIVE, Agent, Live
 from pi_durable_tui.harness.ports import Environment, Tool
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.codec import from_json

@@ -19,6 +19,7 @@ import msgspec
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.harness.compaction.select import INSTRUCTIONS
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.ports import (
     Deferred,
@@ -35,7 +36,6 @@ from pi_durable_tui.harness.ports import (
     ToolResult,
     UsageReport,
 )
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.harness.settings import Settings
 from pi_durable_tui.records.commit import Batch
 from pi_durable_tui.records.messages import Text, Usage

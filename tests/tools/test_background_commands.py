@@ -17,10 +17,10 @@ from pi_durable_tui.clock import SystemClock
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.records.entry import NOTICE
 from pi_durable_tui.records.messages import Text, ToolResultMessage, UserMessage
-from pi_durable_tui.tools.background import commands_tool
 from pi_durable_tui.tools.bash import bash_tool
 from pi_durable_tui.tools.commands.segments import KEPT_SEGMENTS, SEGMENT_BYTES, SegmentWriter, read_output, segments
 from pi_durable_tui.tools.environment import LocalEnvironment
+from pi_durable_tui.tools.work.commands import commands_tool
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Hold, call, say
 

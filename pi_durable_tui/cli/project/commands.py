@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pi_durable_tui.context.commands import NAME
 from pi_durable_tui.errors import EnvironmentFailure, PidurableError
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.registry import Command, CommandContext, Extension
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.registry import Command, CommandContext, Extension
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.json import JsonObject, clean_text
 

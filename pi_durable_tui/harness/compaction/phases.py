@@ -14,14 +14,14 @@ import msgspec
 from pi_durable_tui.harness.compaction.checkpoint import CompactionInput, Select, Summarize
 from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens
 from pi_durable_tui.harness.compaction.select import INSTRUCTIONS, UNKNOWN_WINDOW_TOKENS, files_touched, kept_tokens, select_cut, shortened_results, transcript
-from pi_durable_tui.harness.hooks import Blocked, HookedCompaction, asked
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCompaction, asked
+from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.kinds import COMPACTION
 from pi_durable_tui.harness.live import LIVE, USAGE, Agent, Failure, Live, UsageTotals
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelFailed, ModelRequest, UsageReport
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.requests.backoff import backoff_ms
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json, to_json

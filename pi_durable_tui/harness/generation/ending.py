@@ -7,17 +7,17 @@ from typing import assert_never
 
 import msgspec
 
+from pi_durable_tui.harness.extensions.hooks import asked, changed
+from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep
 from pi_durable_tui.harness.generation import decide
 from pi_durable_tui.harness.generation.checkpoint import Prepare, Request, RetryAt
 from pi_durable_tui.harness.generation.pressure import compact_first
 from pi_durable_tui.harness.generation.round import begin_round
-from pi_durable_tui.harness.hooks import asked, changed
 from pi_durable_tui.harness.live import USAGE, Failure, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Report, Services
-from pi_durable_tui.harness.task_definition import Advance, End, Ending, Move, Sleep
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json

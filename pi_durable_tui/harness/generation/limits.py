@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TypeVar
 
+from pi_durable_tui.harness.extensions.task_definition import End, Move
 from pi_durable_tui.harness.generation.checkpoint import Prepare
 from pi_durable_tui.harness.live import LIVE, Budget, Failure, Live
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.settings import Limits
-from pi_durable_tui.harness.task_definition import End, Move
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json

@@ -11,6 +11,8 @@ from functools import partial
 from typing import TypeAlias
 
 from pi_durable_tui.harness.compaction.estimate import context_tokens, pressure
+from pi_durable_tui.harness.extensions.hooks import changed
+from pi_durable_tui.harness.extensions.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
 from pi_durable_tui.harness.generation.decide import COMPACTIONS
 from pi_durable_tui.harness.generation.ending import close_generation, end_turn
@@ -18,7 +20,6 @@ from pi_durable_tui.harness.generation.limits import end_at_limit, limit_reached
 from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import end_round, next_call
-from pi_durable_tui.harness.hooks import changed
 from pi_durable_tui.harness.kinds import GENERATION
 from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
@@ -26,7 +27,6 @@ from pi_durable_tui.harness.progress import Pace
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.requests.context import derive, to_be_answered
 from pi_durable_tui.harness.runs import Desk, as_object
-from pi_durable_tui.harness.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.schema import parameters
 from pi_durable_tui.harness.transcript import agent_of, context_entries

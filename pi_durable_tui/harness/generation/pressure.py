@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pi_durable_tui.harness.compaction.checkpoint import CompactionInput, Reason
 from pi_durable_tui.harness.compaction.phases import FIRST
+from pi_durable_tui.harness.extensions.task_definition import Wait
 from pi_durable_tui.harness.generation.checkpoint import Prepare
 from pi_durable_tui.harness.kinds import COMPACTION
 from pi_durable_tui.harness.live import CompactionRun
 from pi_durable_tui.harness.runs import Desk, as_object
-from pi_durable_tui.harness.task_definition import Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Pending, Task
 

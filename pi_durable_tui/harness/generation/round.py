@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from functools import partial
 
 from pi_durable_tui.errors import InternalError
+from pi_durable_tui.harness.extensions.hooks import asked
+from pi_durable_tui.harness.extensions.task_definition import Advance, End, Move, Wait
 from pi_durable_tui.harness.generation import decide
 from pi_durable_tui.harness.generation.checkpoint import Prepare, Tools
-from pi_durable_tui.harness.hooks import asked
 from pi_durable_tui.harness.kinds import TOOL
 from pi_durable_tui.harness.live import ToolSlot
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.task_definition import Advance, End, Move, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.checkpoint import Call, CallInput
 from pi_durable_tui.harness.transcript import agent_of

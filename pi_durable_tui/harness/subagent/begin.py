@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import msgspec
 
 from pi_durable_tui.errors import BadRequest, InternalError
+from pi_durable_tui.harness.extensions.registry import Registry
 from pi_durable_tui.harness.kinds import SUBAGENT
 from pi_durable_tui.harness.live import AGENT, PROVIDER, Agent, Budget, Provider
 from pi_durable_tui.harness.ports import AgentProfile, Delegation
-from pi_durable_tui.harness.registry import Registry
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.subagent.checkpoint import Report, SubagentInput

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
+from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.kinds import BACKGROUND, SUBAGENT
 from pi_durable_tui.harness.live import USAGE, UsageTotals
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
-from pi_durable_tui.harness.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json, to_json

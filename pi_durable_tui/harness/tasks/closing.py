@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
-from pi_durable_tui.harness.hooks import must_pass
+from pi_durable_tui.harness.extensions.hooks import must_pass
+from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.services import Report, ReportKind, Services
-from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, moved
 from pi_durable_tui.session.transaction import Transaction

@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
-from pi_durable_tui.harness.hooks import must_pass
+from pi_durable_tui.harness.extensions.hooks import must_pass
+from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.tasks.closing import close_task, report
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tasks.table import TaskTable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 import msgspec
 
 from pi_durable_tui.errors import BadRequest
-from pi_durable_tui.harness.task_definition import Advance, End, Move, Sleep, Wait
+from pi_durable_tui.harness.extensions.task_definition import Advance, End, Move, Sleep, Wait
 from pi_durable_tui.records.commit import Priority
 from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Checkpoint, Outcome, Running, Sleeping, Task, TaskState, Waiting, WaitPolicy, moved

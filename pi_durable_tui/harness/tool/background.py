@@ -13,13 +13,13 @@ import contextlib
 import msgspec
 
 from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
-from pi_durable_tui.harness.hooks import HookedCall
+from pi_durable_tui.harness.extensions.hooks import HookedCall
+from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.kinds import BACKGROUND
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import Diagnostic, Tool, ToolResult
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES, TaskTable
 from pi_durable_tui.harness.tool import decide

@@ -12,11 +12,11 @@ from functools import partial
 import msgspec
 
 from pi_durable_tui.errors import InternalError
-from pi_durable_tui.harness.hooks import HookedCall, Hooks, asked, changed, must_pass
+from pi_durable_tui.harness.extensions.hooks import HookedCall, Hooks, asked, changed, must_pass
+from pi_durable_tui.harness.extensions.task_definition import Advance, Move
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Diagnostic, ToolContext, ToolResult
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.task_definition import Advance, Move
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.background_calls import OwnBackgroundCalls

@@ -11,10 +11,10 @@ import asyncio
 
 import msgspec
 
+from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.live import LIVE, Live, ToolSlot
 from pi_durable_tui.harness.ports import ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.task_definition import End, Ending, Move, TaskDefinition
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.carry import intend, leftovers, result_of, stored_output, tool_context

@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from pi_durable_tui.errors import BadRequest
+from pi_durable_tui.harness.extensions.task_definition import End, Move, Wait
 from pi_durable_tui.harness.kinds import SUBAGENT
 from pi_durable_tui.harness.live import LIVE
 from pi_durable_tui.harness.ports import Delegation, Join, SubagentInfo, ToolResult
@@ -15,7 +16,6 @@ from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.subagent.begin import begin_subagent, child_agent
 from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.harness.subagent.phases import said
-from pi_durable_tui.harness.task_definition import End, Move, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.checkpoint import CallInput, Collect

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move
 from pi_durable_tui.harness.live import AGENT, LIVE, USAGE, Agent, Live, ToolSlot, UsageTotals
 from pi_durable_tui.harness.ports import ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.task_definition import End, Ending, Move
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.checkpoint import CallInput, Collect, Execute

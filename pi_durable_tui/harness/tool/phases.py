@@ -7,12 +7,12 @@ when a process died or closed after the intent: then the question is whether to 
 from __future__ import annotations
 
 from pi_durable_tui.harness.approval import PERMISSIONS, ApprovalRequest, Verdict, grants_of, rule_text
-from pi_durable_tui.harness.hooks import Blocked, HookedCall, must_pass
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, must_pass
+from pi_durable_tui.harness.extensions.task_definition import Advance, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.kinds import QUESTION, TOOL
 from pi_durable_tui.harness.live import LIVE, Agent
 from pi_durable_tui.harness.ports import Diagnostic, Reconciled, ToolResult
 from pi_durable_tui.harness.runs import as_object
-from pi_durable_tui.harness.task_definition import Advance, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool import decide
 from pi_durable_tui.harness.tool.background import put_in_background

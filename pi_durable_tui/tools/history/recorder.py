@@ -18,9 +18,9 @@ import msgspec
 
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import EnvironmentFailure
-from pi_durable_tui.harness.hooks import HookedCall, Hooks
+from pi_durable_tui.harness.extensions.hooks import HookedCall, Hooks
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.ports import ToolResult
-from pi_durable_tui.harness.registry import Extension
 from pi_durable_tui.tools.environment import in_thread
 from pi_durable_tui.tools.history.contents import Contents
 from pi_durable_tui.tools.history.log import FILES, FileChange, appended, stored_path

@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
-from pi_durable_tui.harness.hooks import Hooks
+from pi_durable_tui.harness.extensions.hooks import Hooks
+from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import AgentProfile, Tool
-from pi_durable_tui.harness.task_definition import TaskDefinition
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.json import JsonObject
