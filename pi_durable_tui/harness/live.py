@@ -102,12 +102,13 @@ class Failure(Record, frozen=True):
 
 
 class CompactionRun(Record, frozen=True):
-    """A summary being made; `is_blocking`: the run waits for it."""
+    """A summary being made; `is_blocking`: the run waits for it. `usage`: what its request has used so far and `pi.usage` does not count yet."""
 
     task_id: int
     started_at_ms: int
     reason: Literal["manual", "overflow", "threshold"]
     is_blocking: bool = False
+    usage: Usage | None = None
 
 
 class Live(Record, frozen=True):

@@ -11,6 +11,7 @@ import pytest
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.ports import Finished, ModelInfo, TextDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
+from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage, UserMessage
 from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Completed
@@ -207,6 +208,50 @@ async def test_failed_summary_leaves_the_context_alone_and_counts_its_spend(tmp_
     assert (live.compaction_failure.reason, live.compaction_failure.message) == ("server", "no")
     assert not any(entry.kind == "pi.compaction" for entry in await rig.entries(chat_id))
     assert (await chat.view()).usage.models == {"test/model": spent}
+
+
+@pytest.mark.rule("CO-5", "PR-21")
+@pytest.mark.parametrize("end", ["stopped", "killed", "closed"])
+async def test_what_a_summary_had_used_when_it_was_cut_off_is_counted_once(tmp_path: Path, end: str) -> None:
+    rig = Rig(tmp_path, settings=Settings(compaction=SMALL))
+    chat_id = await long_chat(rig)
+    chat = await rig.harness.conversation(chat_id)
+    spent, again = Usage(input_tokens=5_000, output_tokens=1), Usage(input_tokens=6_000, output_tokens=9)
+    rig.model.then((UsageReport(Usage(input_tokens=4_000)), TextDelta("half a gist"), UsageReport(spent), Hold()))
+    task_id = await chat.compact()
+    await rig.until(lambda: len(rig.model.requests) == 5)
+    await rig.settle()
+    rig.clock.advance(100)
+    await rig.settle()
+    if end == "stopped":
+        stopping = asyncio.ensure_future(chat.abort_task(task_id))
+        await rig.settle()
+        assert await stopping
+        assert (await chat.view()).usage.models == {"test/model": spent}
+        return
+
+    await (rig.kill() if end == "killed" else rig.close())
+    harness = await rig.open(say("the gist", usage=again))
+    await harness.resume()
+    await rig.until(lambda: any(entry.kind == "pi.compaction" for batch in rig.storage.batches for entry in batch.entries), jump=True)
+    assert (await harness.usage()).models == {"test/model": spent + again}
+    (summary,) = [entry for entry in await rig.entries(chat.id) if entry.kind == "pi.compaction"]
+    assert (summary.data or {})["usage"] == to_json(again)
+
+
+@pytest.mark.rule("CO-1", "CASE-B1")
+async def test_a_summary_that_was_cut_at_the_output_limit_says_so_to_the_model(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, settings=Settings(compaction=SMALL, retry=Retry(max_retries=0)))
+    chat_id = await long_chat(rig)
+    chat = await rig.harness.conversation(chat_id)
+    rig.model.then((Finished("length"),), (TextDelta("the gist is th"), Finished("length")))
+    for _ in range(2):
+        await chat.compact()
+        await rig.settle()
+
+    (summary,) = [entry for entry in await rig.entries(chat_id) if entry.kind == "pi.compaction"]
+    assert isinstance(summary.message, UserMessage)
+    assert summary.message.content == (Text(text="<summary>\nthe gist is th\n[This summary was cut at the output limit.]\n</summary>"),)
 
 
 @pytest.mark.rule("CO-4")

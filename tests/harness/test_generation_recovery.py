@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.harness.live import Failure
-from pi_durable_tui.harness.ports import Finished, TextDelta
+from pi_durable_tui.harness.ports import Finished, TextDelta, UsageReport
 from pi_durable_tui.harness.services import Report
 from pi_durable_tui.harness.settings import Retry, Settings
-from pi_durable_tui.records.messages import AssistantMessage, Problem, Text
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage
 from pi_durable_tui.records.submission import Done, Unanswered
 from tests.support.harness_rig import Backend, Rig
 from tests.support.scripted_model import Hold, Pause, say, texts
@@ -101,6 +101,25 @@ async def test_after_a_clean_close_the_request_is_sent_again_with_no_failed_atte
     assert rig.model.requests[0] == rig.model.requests[1]
     assert [entry.message.text for entry in await rig.entries(chat.id) if isinstance(entry.message, AssistantMessage)] == ["whole"]
     assert isinstance((await again.settled(placed.id)).state, Done)
+
+
+@pytest.mark.rule("GE-4", "PR-21", "AG-5")
+async def test_what_a_request_had_used_before_a_clean_close_counts_beside_what_it_uses_again(tmp_path: Path) -> None:
+    spent, again = Usage(input_tokens=5_000, output_tokens=1), Usage(input_tokens=5_000, output_tokens=70)
+    rig = Rig(tmp_path)
+    chat = await rig.start((UsageReport(spent), TextDelta("half"), Hold()))
+    await chat.submit("question")
+    await rig.until(lambda: any(batch.priority == "partial" for batch in rig.storage.batches))
+    await rig.close()
+
+    for number in range(2):  # the second time before anything has come again
+        harness = await rig.open(*([say("whole", usage=again)] if number else [(Hold(),)]))
+        await harness.resume()
+        await rig.settle()
+        if not number:
+            await rig.close()
+    await rig.run_out(await harness.conversation(chat.id))
+    assert (await harness.usage()).models == {"test/model": spent + again}
 
 
 @pytest.mark.rule("FB-29", "PR-3")

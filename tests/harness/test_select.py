@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -86,6 +87,30 @@ TURN = "x" * 400  # a hundred tokens
 )
 def test_the_cut_stands_before_an_input_or_an_answer_and_leaves_one(entries: Sequence[Entry], keep_tokens: int, cut: tuple[list[int], list[int]] | None):
     assert ids(select_cut(entries, keep_tokens=keep_tokens)) == cut
+
+
+@pytest.mark.rule("CO-3", "CASE-F1")
+def test_an_input_that_came_while_calls_ran_stays_behind_their_results():
+    """As when an extension says something in the middle of a round."""
+    asked = answer(2, "", call("a.py"), ToolCall(id="d", name="read", arguments={}))
+    running = [user(1, TURN), asked, result(3, TURN), user(4, TURN)]
+    assert ids(select_cut(running, keep_tokens=1)) == ([1], [2, 3, 4]), "the second result is still to come"
+    ended = [*running, result(5, TURN, "d"), user(6, TURN)]
+    assert ids(select_cut(ended, keep_tokens=150)) == ([1, 2, 3, 4, 5], [6])
+    assert ids(select_cut([*ended[:-1], answer(6, TURN)], keep_tokens=350)) == ([1, 2, 3, 4, 5], [6])
+    lost = [user(1, TURN), asked, user(4, TURN), answer(5, TURN), user(6, TURN)]
+    assert ids(select_cut(lost, keep_tokens=150)) == ([1, 2, 4, 5], [6]), "what never had a result holds nothing up"
+
+
+@pytest.mark.rule("CO-1", "CX-1")
+@pytest.mark.parametrize("stop", ["aborted", "error", "deferred"])
+def test_a_cut_off_answer_is_no_place_to_cut_and_fills_no_context(stop: Any):
+    """What is asked before it still wants its answer."""
+    counted = Usage(input_tokens=900, output_tokens=100)
+    cut_off = [entry(4, ASSISTANT, AssistantMessage(content=(Text(text=TURN * 5),), model="m", stop_reason=stop, usage=usage)) for usage in (None, counted)]
+    for each in cut_off:
+        assert ids(select_cut([user(1, TURN), answer(2, TURN), user(3, TURN), each], keep_tokens=1)) == ([1, 2], [3, 4])
+    assert [context_tokens([user(1, TURN), each, user(5, TURN)]) for each in cut_off] == [200, 1_000]
 
 
 @pytest.mark.rule("CO-1")

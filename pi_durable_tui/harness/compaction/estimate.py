@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias, assert_never
 
-from pi_durable_tui.harness.requests.context import with_edits
+from pi_durable_tui.harness.requests.context import LEFT_OUT, with_edits
 from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import Entry
@@ -37,8 +37,12 @@ def message_tokens(message: Message) -> int:
 
 
 def entry_tokens(entry: Entry) -> int:
-    """An estimate of what an entry adds to the context."""
-    return message_tokens(entry.message) if entry.message is not None else 0
+    """An estimate of what an entry adds to the context; answers that were cut off add nothing."""
+    return 0 if entry.message is None or _is_left_out(entry.message) else message_tokens(entry.message)
+
+
+def _is_left_out(message: Message) -> bool:
+    return isinstance(message, AssistantMessage) and message.stop_reason in LEFT_OUT
 
 
 def context_tokens(entries: Sequence[Entry]) -> int:
@@ -51,7 +55,7 @@ def context_tokens(entries: Sequence[Entry]) -> int:
     for index in range(len(entries) - 1, -1, -1):
         message = entries[index].message
         if isinstance(message, AssistantMessage) and message.usage is not None and message.usage.input_tokens and entries[index].id > newest_marker:
-            counted = message.usage.input_tokens + message.usage.output_tokens
+            counted = message.usage.input_tokens + (0 if _is_left_out(message) else message.usage.output_tokens)
             return counted + sum(entry_tokens(entry) for entry in entries[index + 1 :])
     return sum(entry_tokens(entry) for entry in entries)
 

@@ -7,6 +7,7 @@ on meanwhile, so what is chosen, and what is kept, is looked at inside the commi
 from __future__ import annotations
 
 import contextlib
+from collections.abc import AsyncGenerator
 from functools import partial
 
 import msgspec
@@ -18,7 +19,8 @@ from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCompaction, a
 from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.kinds import COMPACTION
 from pi_durable_tui.harness.live import LIVE, USAGE, Agent, Failure, Live, UsageTotals
-from pi_durable_tui.harness.ports import Deferred, Finished, ModelFailed, ModelRequest, UsageReport
+from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, TextDelta, UsageReport
+from pi_durable_tui.harness.progress import Pace
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.requests.backoff import backoff_ms
 from pi_durable_tui.harness.runs import as_object
@@ -33,6 +35,7 @@ from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Out
 from pi_durable_tui.session.transaction import Transaction
 
 SMALLEST_LIMIT_CHARS = 2_000
+CUT = "\n[This summary was cut at the output limit.]"
 INTERRUPTED = ModelFailed(reason="connection", message="The process ended while the summary was being made.", retryable=True)
 
 
@@ -71,7 +74,11 @@ async def summarize(runtime: TaskRuntime) -> None:
     """Ask for the summary and append it; after a kill the attempt counts as failed, as with an answer (rule GE-3)."""
     at = from_json(runtime.checkpoint, Summarize)
     assembly = Assembly(at.model)
-    failure = INTERRUPTED if runtime.task.restarts else await _ask(runtime, at, assembly)
+    if runtime.task.restarts:
+        failure: ModelFailed | None = INTERRUPTED
+    else:
+        await _count_earlier(runtime)
+        failure = await _ask(runtime, at, assembly)
     text = assembly.message("stop").text.strip()
     if failure is None and text:
         await _append(runtime, at, text, assembly.usage)
@@ -96,20 +103,55 @@ async def _ask(runtime: TaskRuntime, at: Summarize, assembly: Assembly) -> Model
     wish = f"\nPay attention above all to: {at.focus}" if at.focus else ""
     text = f"{INSTRUCTIONS}{wish}\n\n<conversation>\n{transcript(old, limit_chars=at.limit_chars)}\n</conversation>"
     request = ModelRequest(model=at.model, messages=(UserMessage(content=(Text(text=text),)),), options=runtime.services.settings.stream)
+    progress = runtime.services.settings.progress
+    pace = Pace(lambda: _store_usage(runtime, assembly.usage), clock=runtime.services.clock, interval_ms=progress.partial_interval_ms)
     async with contextlib.aclosing(runtime.services.models.stream(request)) as events:
-        async for event in events:
-            match event:
-                case UsageReport():
-                    assembly.usage = event.usage
-                case ModelFailed():
-                    return event
-                case Finished():
-                    return None
-                case Deferred():
-                    return ModelFailed(reason="invalid_request", message="A summary cannot be deferred.", retryable=False)
-                case _:
-                    assembly.add(event)
+        try:
+            return await _take_in(events, assembly, pace)
+        finally:
+            await pace.stop()
+
+
+async def _take_in(events: AsyncGenerator[ModelEvent, None], assembly: Assembly, pace: Pace) -> ModelFailed | None:
+    async for event in events:
+        match event:
+            case UsageReport():
+                assembly.usage = event.usage
+                pace.changed()
+            case ModelFailed():
+                return event
+            case Finished():
+                if event.stop_reason == "length" and not assembly.is_empty:
+                    assembly.add(TextDelta(CUT))
+                return None
+            case Deferred():
+                return ModelFailed(reason="invalid_request", message="A summary cannot be deferred.", retryable=False)
+            case _:
+                assembly.add(event)
     return ModelFailed(reason="connection", message="The summary broke off.", retryable=True)
+
+
+async def _store_usage(runtime: TaskRuntime, usage: Usage | None) -> None:
+    """Put what the request has used so far into `pi.live`: it counts as well when nothing comes of it."""
+
+    async def write(transaction: Transaction, task: Task) -> None:
+        draft = await transaction.document(LIVE, task.conversation_id)
+        live = from_json(draft.value, Live)
+        runs = tuple(msgspec.structs.replace(each, usage=usage) if each.task_id == task.id else each for each in live.compactions)
+        draft.value = as_object(msgspec.structs.replace(live, compactions=runs))
+
+    await runtime.commit(write, priority="partial")
+
+
+async def _count_earlier(runtime: TaskRuntime) -> None:
+    """After a clean close the request is sent again; what it had used before is used all the same (rule PR-21)."""
+    live = from_json(await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}, Live)
+    if any(each.task_id == runtime.task_id and each.usage is not None for each in live.compactions):
+
+        async def write(transaction: Transaction, task: Task) -> None:
+            await _count(transaction, task, None)
+
+        await runtime.commit(write)
 
 
 async def _append(runtime: TaskRuntime, at: Summarize, text: str, usage: Usage | None) -> None:
@@ -190,9 +232,15 @@ async def _take_down(transaction: Transaction, task: Task, problem: Problem | No
 
 
 async def _count(transaction: Transaction, task: Task, usage: Usage | None) -> None:
-    """A summary's spend counts, but says nothing about the size of the context (rule CO-5)."""
-    checkpoint = task.checkpoint or {}
-    model = checkpoint.get("model")
+    """A summary's spend counts, but says nothing about the size of the context (rule CO-5). `usage` None: what `pi.live` knows of it."""
+    shown = await transaction.document(LIVE, task.conversation_id)
+    live = from_json(shown.value, Live)
+    for run in live.compactions:
+        if run.task_id == task.id and run.usage is not None:
+            usage = run.usage if usage is None else usage
+            others = (each if each.task_id != task.id else msgspec.structs.replace(each, usage=None) for each in live.compactions)
+            shown.value = as_object(msgspec.structs.replace(live, compactions=tuple(others)))
+    model = (task.checkpoint or {}).get("model")
     if usage is not None and isinstance(model, str):
         draft = await transaction.document(USAGE, task.conversation_id)
         totals = from_json(draft.value, UsageTotals)
@@ -201,7 +249,8 @@ async def _count(transaction: Transaction, task: Task, usage: Usage | None) -> N
 
 
 async def close_compaction(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
-    """End a compaction from outside; the context stays as it was."""
+    """End a compaction from outside; the context stays as it was, and what the request had used counts."""
+    await _count(transaction, task, None)
     match ending.why:
         case "aborted":
             await _take_down(transaction, task, None)

@@ -8,7 +8,7 @@ from typing import assert_never
 
 from pi_durable_tui.harness.compaction.checkpoint import Reason
 from pi_durable_tui.harness.compaction.estimate import CHARS_PER_TOKEN, context_tokens, entry_tokens, fitted
-from pi_durable_tui.harness.requests.context import with_edits
+from pi_durable_tui.harness.requests.context import LEFT_OUT, with_edits
 from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.codec import encode
 from pi_durable_tui.records.entry import ASSISTANT, SYSTEM, USER, Edit, Entry
@@ -42,10 +42,10 @@ def kept_tokens(entries: Sequence[Entry], window_tokens: int, settings: Compacti
 def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
     """Where to cut a context, in the order the model reads it; None: there is nothing to compact.
 
-    The cut stands before an input or an answer, so never between a call and its result, and leaves at least one of them.
+    The cut stands before an input or an answer that the model reads, never between a call and its result, and leaves at least one of them.
     """
     entries = with_edits(entries)
-    starts = [index for index, entry in enumerate(entries) if entry.kind in {USER, ASSISTANT} and entry.head is None]
+    starts = _starts(entries)
     kept, cut = 0, len(entries)
     for index in range(len(entries) - 1, 0, -1):
         kept += entry_tokens(entries[index])
@@ -57,6 +57,25 @@ def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
     if cut == len(entries) or not any(entry.head is None for entry in summarized):
         return None
     return Cut(summarized=summarized, kept=tuple(entries[cut:]))
+
+
+def _starts(entries: Sequence[Entry]) -> frozenset[int]:
+    """Before which entries a cut may stand. A text of an extension may come while calls run: their results follow it, and belong before it."""
+    starts: set[int] = set()
+    due: set[str] = set()
+    for index, entry in enumerate(entries):
+        message = entry.message
+        is_start = entry.kind in {USER, ASSISTANT} and entry.head is None
+        if isinstance(message, AssistantMessage):
+            if message.stop_reason in LEFT_OUT:
+                continue
+            due = {call.id for call in message.tool_calls}
+            starts |= {index} if is_start else set()
+        elif isinstance(message, ToolResultMessage):
+            due.discard(message.tool_call_id)
+        elif is_start and not due:
+            starts.add(index)
+    return frozenset(starts)
 
 
 def shortened_results(kept: Sequence[Entry], *, keep_tokens: int) -> tuple[Edit, ...]:

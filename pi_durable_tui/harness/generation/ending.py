@@ -13,7 +13,7 @@ from pi_durable_tui.harness.generation import decide
 from pi_durable_tui.harness.generation.checkpoint import Prepare, Request, RetryAt
 from pi_durable_tui.harness.generation.pressure import compact_first
 from pi_durable_tui.harness.generation.round import begin_round
-from pi_durable_tui.harness.live import USAGE, Failure, RetryWait, UsageTotals
+from pi_durable_tui.harness.live import LIVE, USAGE, Failure, Live, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.runs import Desk, as_object
@@ -55,6 +55,24 @@ async def end_turn(runtime: TaskRuntime, at: Request, assembly: Assembly | None,
     await runtime.commit(write, priority="outcome")
     if ending is None and isinstance(following, decide.GiveUp):
         _report_cut_off(services, runtime.task_id, conversation_id)
+
+
+async def count_earlier(runtime: TaskRuntime, at: Request) -> None:
+    """After a clean close a request is sent again; what it had used before is used all the same (rule PR-21)."""
+    live = from_json(await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}, Live)
+    if live.generation is None or live.generation.message is None or live.generation.message.usage is None:
+        return
+
+    async def write(transaction: Transaction, task: Task) -> None:
+        desk = await Desk.take(transaction, task.conversation_id)
+        usage = await transaction.document(USAGE, task.conversation_id)
+        generation = desk.live.generation
+        if generation is not None and generation.message is not None:
+            _count(usage, at.model, generation.message.usage)
+            desk.change_live(generation=msgspec.structs.replace(generation, message=msgspec.structs.replace(generation.message, usage=None)))
+            desk.put_back()
+
+    await runtime.commit(write)
 
 
 async def close_generation(transaction: Transaction, task: Task, ending: Ending) -> Outcome:

@@ -15,7 +15,7 @@ from pi_durable_tui.harness.extensions.hooks import changed
 from pi_durable_tui.harness.extensions.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
 from pi_durable_tui.harness.generation.decide import COMPACTIONS
-from pi_durable_tui.harness.generation.ending import close_generation, end_turn
+from pi_durable_tui.harness.generation.ending import close_generation, count_earlier, end_turn
 from pi_durable_tui.harness.generation.limits import end_at_limit, limit_reached
 from pi_durable_tui.harness.generation.pressure import compact_beside, compact_first
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
@@ -96,6 +96,7 @@ async def request(runtime: TaskRuntime) -> None:
     elif not at.model:
         await end_turn(runtime, at, Assembly(at.model), NO_MODEL)
     else:
+        await count_earlier(runtime, at)
         await _exchange(runtime, at, deferred=None)
 
 
