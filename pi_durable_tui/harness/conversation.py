@@ -21,6 +21,7 @@ from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.harness.tool.checkpoint import Answer, QuestionInput
 from pi_durable_tui.harness.tool.command import CommandInput, begin_command
 from pi_durable_tui.harness.tool.grants import add_grant
+from pi_durable_tui.harness.tool.output import slot_of
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import StoredEntry
@@ -203,13 +204,17 @@ class Conversation:
             is_open = task is not None and task.kind == QUESTION and task.conversation_id == self.id and isinstance(task.state, Sleeping)
             if task is None or not is_open or task.abort_at_ms is not None:
                 raise NotFound(f"open question {question_id}", where=f"conversation {self.id}")
+            asked = from_json(task.input, QuestionInput)
             if decision == "always":
-                rule = from_json(task.input, QuestionInput).rule
-                if rule is None:
+                if asked.rule is None:
                     raise BadRequest("This question offers no rule. Allow it once, or not.")
-                await add_grant(transaction, from_json(rule, Rule), by=by)
+                await add_grant(transaction, from_json(asked.rule, Rule), by=by)
             answer = Answer(decision=decision, by=by, at_ms=transaction.now_ms, note=clean_text(note))
             transaction.put_task(moved(task, Terminal(outcome=Completed(value=as_object(answer))), at_ms=transaction.now_ms))
+            slot = slot_of((await transaction.document(LIVE, self.id)).value, asked.tool_task)
+            if slot is not None:  # nobody is asked again, not even by a screen that opens right after a kill
+                slot["status"] = "pending"
+                slot.pop("question", None)
 
         await self._session.commit(write)
         self._start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 import pytest
@@ -72,6 +73,27 @@ async def test_question_is_stored_survives_a_kill_and_its_answer_is_stored_with_
     assert ran == ["make"]
     result = next(entry for entry in await rig.entries(chat_id) if entry.kind == "pi.tool-result")
     assert (result.data or {})["approvedBy"] == "ann"
+    await rig.close()
+
+
+@pytest.mark.rule("TU-19", "TO-3")
+@pytest.mark.parametrize("decision", ["allow", "deny"])
+async def test_nobody_is_asked_again_when_the_program_dies_right_after_an_answer(tmp_path: Path, decision: Literal["allow", "deny"]) -> None:
+    ran: list[str] = []
+    rig = Rig(tmp_path, "sqlite", tools=(shell(ran),))
+    chat_id, slot = await asked(rig)
+    assert slot.question is not None
+    await (await rig.harness.conversation(chat_id)).answer(slot.question, decision, by="ann")
+    await rig.kill()
+    assert ran == []  # the answer is stored, and nothing has followed from it yet
+
+    harness = await rig.open(say("built"))
+    (seen,) = (await rig.live(chat_id)).tools
+    assert (seen.status, seen.question) == ("pending", None)  # so does a second terminal that only looks
+    await harness.resume()
+    await rig.run_out(await harness.conversation(chat_id))
+    assert ran == (["make"] if decision == "allow" else [])
+    assert len(await rig.tasks("pi.question")) == 1
     await rig.close()
 
 
