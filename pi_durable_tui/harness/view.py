@@ -27,8 +27,8 @@ class ConversationView:
         entries: The newest entries, ids growing: at least those since the view was opened and up to a page before, as far as they are
             among the newest KEPT_ENTRIES. Older ones are read by page.
         has_older: True when the store holds entries before the first of `entries`.
-        submissions: Those not yet done or unanswered, that of the newest input in `entries`, and of what settled since the view was
-            opened at least the newest KEPT_SETTLED, by id.
+        submissions: Those not yet done or unanswered, that of the newest input in `entries`, the newest of all, and of what settled since
+            the view was opened at least the newest KEPT_SETTLED, by id.
         tasks: The live tasks of the conversation, by id.
     """
 

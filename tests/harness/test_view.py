@@ -118,7 +118,7 @@ async def test_a_view_that_is_read_tells_how_the_run_of_the_newest_input_ended()
             tx.insert_entry(entry(tx.new_id(), said("go"), conversation_id=conversation_id, data={"submissionId": asked.id}))
 
     await session.commit(write)
-    assert [each.state for each in (await read_view(session, here)).submissions] == [ended]
+    assert [each.state for each in (await read_view(session, here)).submissions] == [ended, ended], "that of its newest input, and the newest of all"
     assert (await read_view(session, there)).submissions == (), "an input that came with a fork was somebody else's"
     await session.close()
 

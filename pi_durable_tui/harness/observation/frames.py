@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
 
-from pi_durable_tui.errors import NotFound
+from pi_durable_tui.errors import NotFound, SessionClosed
 from pi_durable_tui.harness.live import AGENT, DRAFT, INBOX, LIVE, PROVIDER, USAGE, Agent, Draft, Inbox, Live, Provider, UsageTotals
 from pi_durable_tui.harness.observation.events import AgentEvent, events_of
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
@@ -55,7 +55,6 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
     if conversation is None:
         raise NotFound(f"conversation {conversation_id}", where=storage.name)
     newest = await storage.entries(conversation_id, limit=limit, descending=True)
-    submissions = await storage.submissions(conversation_id=conversation_id, statuses=("queued", "placed"), limit=1_000)
     tasks = await storage.tasks(conversation_id=conversation_id, statuses=LIVE_STATUSES, limit=1_000)
     entries = tuple(reversed(newest.items))
     return ConversationView(
@@ -70,20 +69,43 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
         provider=from_json(await session.snapshot(PROVIDER, conversation_id) or {}, Provider),
         usage=from_json(await session.snapshot(USAGE, conversation_id) or {}, UsageTotals),
         draft=from_json(await session.snapshot(DRAFT, conversation_id) or {}, Draft),
-        submissions=await _with_input(storage, conversation_id, entries, submissions.items),
+        submissions=await _submissions(storage, conversation_id, entries),
         tasks=tasks.items,
     )
 
 
-async def _with_input(storage: Storage, conversation_id: int, entries: tuple[StoredEntry, ...], open_ones: tuple[Submission, ...]) -> tuple[Submission, ...]:
-    """The open submissions and that of the newest input, which tells how its run ended. One that came with a fork is none of ours."""
+async def _submissions(storage: Storage, conversation_id: int, entries: tuple[StoredEntry, ...]) -> tuple[Submission, ...]:
+    """Those that are open, that of the newest input, which tells how its run ended, and the newest of all, which tells what is handed in later."""
+    newest = await storage.submissions(conversation_id=conversation_id, limit=1, descending=True)
+    found = {submission.id: submission for submission in (*await _open_ones(storage, conversation_id), *newest.items)}
     submission_id = newest_input(entries)
-    if submission_id is None or any(submission.id == submission_id for submission in open_ones):
-        return open_ones
-    found = await storage.submission(submission_id)
-    if found is None or found.conversation_id != conversation_id:
-        return open_ones
-    return tuple(sorted((*open_ones, found), key=lambda each: each.id))
+    asked = await storage.submission(submission_id) if submission_id is not None and submission_id not in found else None
+    if asked is not None and asked.conversation_id == conversation_id:  # one that came with a fork is none of ours
+        found[asked.id] = asked
+    return tuple(found[each] for each in sorted(found))
+
+
+async def _open_ones(storage: Storage, conversation_id: int) -> list[Submission]:
+    found: list[Submission] = []
+    cursor: int | None = None
+    while True:
+        page = await storage.submissions(conversation_id=conversation_id, statuses=("queued", "placed"), cursor=cursor, limit=1_000)
+        found += page.items
+        if page.next is None:
+            return found
+        cursor = page.next
+
+
+async def _handed_in_after(storage: Storage, conversation_id: int, last_id: int) -> list[Submission]:
+    found: list[Submission] = []
+    cursor: int | None = None
+    while True:
+        page = await storage.submissions(conversation_id=conversation_id, cursor=cursor, limit=1_000, descending=True)
+        newer = [submission for submission in page.items if submission.id > last_id]
+        found += newer
+        if page.next is None or len(newer) < len(page.items):
+            return found
+        cursor = page.next
 
 
 async def _joined(storage: Storage, before: ConversationView, now: ConversationView) -> ConversationView:
@@ -98,7 +120,8 @@ async def _joined(storage: Storage, before: ConversationView, now: ConversationV
             break
     known = {submission.id for submission in now.submissions}
     ended = [await storage.submission(submission.id) for submission in before.submissions if submission.is_open and submission.id not in known]
-    submissions = kept_submissions(before.submissions, (*now.submissions, *(found for found in ended if found is not None)))
+    newer = await _handed_in_after(storage, now.conversation.id, before.submissions[-1].id if before.submissions else 0)
+    submissions = kept_submissions(before.submissions, (*now.submissions, *newer, *(found for found in ended if found is not None)))
     kept = kept_entries(before.entries, tuple(entries))
     has_older = before.has_older or len(kept) < len(before.entries) + len(entries)
     return replace(now, entries=kept, has_older=has_older, submissions=submissions)
@@ -116,7 +139,10 @@ async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[F
         yield Frame(view, None)
         async for commit in watch:
             if isinstance(commit, Overflowed):
-                view = await read_view(session, conversation_id, since=view)
+                try:
+                    view = await read_view(session, conversation_id, since=view)
+                except SessionClosed:
+                    return  # it closed before the observer came to read what it had missed
                 yield Frame(view, None)
             elif commit.seq > view.seq:
                 after = apply(view, commit)
