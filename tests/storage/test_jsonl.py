@@ -27,6 +27,7 @@ from pi_durable_tui.errors import (
 )
 from pi_durable_tui.records.commit import DocumentDelta, DocumentRetired
 from pi_durable_tui.records.task import Completed, Running, Terminal
+from pi_durable_tui.storage.files import RealFiles
 from pi_durable_tui.storage.jsonl import JsonlStorage, open_jsonl
 from pi_durable_tui.storage.jsonl.frame import chain, framed
 from pi_durable_tui.storage.jsonl.reclaim import ReclaimRule
@@ -34,7 +35,7 @@ from pi_durable_tui.storage.lock import acquire
 from pi_durable_tui.storage.space import PLENTY_BYTES, SpaceRule
 from tests.support.storage_cramped import CrampedFiles
 from tests.support.storage_journal import JournalFiles, contents, kept_as_killed
-from tests.support.storage_records import base, batch, conversation, dump, entry, first_chat, submission, task
+from tests.support.storage_records import address, base, batch, conversation, dump, entry, first_chat, submission, task
 
 SET = [["s", ["a"], 2]]
 ENDED = Terminal(outcome=Completed())
@@ -368,6 +369,33 @@ async def test_a_reader_follows_a_writer_through_commits_and_reclamations(folder
         assert await dump(reader) == await dump(storage)
     await storage.close()
     await reader.close()
+
+
+class FastWriter(RealFiles):
+    """Commits come faster than files are read: when the sidecars are, `main.jsonl` has long gone on from where it was read to."""
+
+    def __init__(self, main_bytes: int) -> None:
+        self._main_bytes = main_bytes
+
+    def read(self, path: Path) -> bytes:
+        data = super().read(path)
+        return data[: self._main_bytes] if path.name == "main.jsonl" else data
+
+
+@pytest.mark.rule("OB-6", "ST-15")
+@pytest.mark.parametrize("torn_bytes", [0, 9])
+async def test_a_reader_that_is_slower_than_the_writer_does_not_take_its_progress_for_damage(folder: Path, torn_bytes: int):
+    storage = await opened(folder)
+    await storage.commit(batch(4, conversations=[conversation(1)], tasks=[task(2)], documents=[base(3, {"n": 0})]))
+    expected, main_bytes = await dump(storage), (folder / "main.jsonl").stat().st_size
+    for number in range(1, 6):
+        delta = DocumentDelta(document_id=3, ops=[["s", ["n"], number]])
+        new = base(3 + number, {}, address=address(kind=f"test.{number}"))
+        await storage.commit(batch(4 + number, tasks=[task(2, state=Running(checkpoint={"n": number}))], documents=[delta, new]))
+    reader = await opened(folder, read_only=True, files=FastWriter(main_bytes + torn_bytes))
+    assert (await dump(reader), reader.notices) == (expected, ())
+    await reader.close()
+    await storage.close()
 
 
 @pytest.mark.rule("ST-11", "ST-16")

@@ -24,8 +24,8 @@ def held(image: dict[str, bytes]) -> Dump | None:
     files = {name.removesuffix(".jsonl"): data for name, data in image.items() if name.endswith(".jsonl")}
     if "main" not in files:
         return None
-    sidecars = {name for name in files if is_sidecar(name)}
-    return dump_of(recovered("image", files["main"], sidecars, files.get).contents)
+    sidecars = {name: data for name, data in files.items() if is_sidecar(name)}
+    return dump_of(recovered("image", files["main"], sidecars).contents)
 
 
 @pytest.mark.rule("PR-4", "ST-1", "ST-16", "FB-9", "FB-10")

@@ -62,7 +62,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
 
 def read(files: dict[str, bytes]) -> Recovered:
     """What these files hold, without a disk."""
-    return recovered("store", files["main"], files.keys() - {"main"}, files.get)
+    return recovered("store", files["main"], {name: data for name, data in files.items() if name != "main"})
 
 
 LAST: dict[str, Batch] = {

@@ -63,6 +63,8 @@ class Folder:
         """
         if (kept := kept_copy(self.path, self.files)) is not None:
             return Folder(kept, self.files, self.steps).recover()
+        # A writer may be at work: the note of its end is read first, and all sidecars right behind `main.jsonl`, before any of it is judged.
+        least_seq = self.closed_seq()
         main = self._read(MAIN)
         if main is None:
             if self.files.size_bytes(self.path) is not None and self.sidecars():
@@ -71,8 +73,10 @@ class Folder:
         version = version_of(main)
         if version is not None and can_upgrade(version, self.steps):  # only to be read: a writer has brought it up to date before
             newer = in_this_version(read_files(self.path, self.files), version=version, steps=self.steps, store=str(self.path))
-            return recovered(str(self.path), newer[MAIN], newer.keys() - {MAIN}, newer.get, least_seq=self.closed_seq())
-        return recovered(str(self.path), main, self.sidecars(), self._read, least_seq=self.closed_seq())
+            return recovered(str(self.path), newer.pop(MAIN), newer, least_seq=least_seq)
+        sidecars = {name: data for name in self.sidecars() if (data := self._read(name)) is not None}
+        is_growing = self.size_bytes(MAIN) != len(main)
+        return recovered(str(self.path), main, sidecars, least_seq=least_seq, is_growing=is_growing)
 
     def closed_seq(self) -> int:
         """The newest commit of when the store was last closed, as noted; 0 when there is no such note."""

@@ -13,7 +13,7 @@ it is stored, so it may be one commit ahead of the newest marker and no more. An
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -74,36 +74,37 @@ class Recovered:
     leftovers: list[str] = field(default_factory=list[str])
 
 
-def recovered(path: str, main: bytes, sidecars: Collection[str], read: Callable[[str], bytes | None], *, least_seq: int = 0) -> Recovered:
+def recovered(path: str, main: bytes, sidecars: Mapping[str, bytes], *, least_seq: int = 0, is_growing: bool = False) -> Recovered:
     """The contents as of the newest commit, and what has to be repaired before another one is written.
 
     Args:
         path: Names the store in errors.
-        sidecars: Names of the sidecars that are there.
-        read: The bytes of a sidecar; None when it is not there.
+        sidecars: The bytes of the sidecars that are there, by name; read after `main`.
         least_seq: The newest commit of when it was last closed.
+        is_growing: A writer has gone on since `main` was read: what the sidecars hold beyond it is of commits that are not looked at.
 
     Raises:
         SchemaTooNew, StoreCorrupt: The store is not to be touched.
     """
-    reading = _Reading(path)
+    reading = _Reading(path, is_growing=is_growing)
     reading.read_main(main)
     reading.check_end(main, least_seq)
     for name, digest in reading.named.items():
-        reading.read_sidecar(name, digest, read(name))
+        reading.read_sidecar(name, digest, sidecars.get(name))
     reading.check_documents()
-    for name in sorted(set(sidecars) - reading.named.keys()):
-        reading.judge_unnamed(name, read(name) or b"")
+    for name in sorted(sidecars.keys() - reading.named.keys()):
+        reading.judge_unnamed(name, sidecars[name])
     return reading.found
 
 
 class _Reading:
     """One pass over the files. `named`: the newest line that a marker names in each sidecar that is still needed."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_growing: bool) -> None:
         self.found = Recovered()
         self.named: dict[str, str] = {}
         self._path = path
+        self._is_growing = is_growing
         self._last_seq = 0
 
     def read_main(self, main: bytes) -> None:
@@ -159,7 +160,7 @@ class _Reading:
         for line, change in kept:
             adopt(self.found.contents, [change], line.seq)
         self.found.tails[name] = tail
-        if tail.size_bytes < len(data):
+        if tail.size_bytes < len(data) and not self._is_growing:
             self._check_ahead(name, data, tail.size_bytes)
             self.found.cuts.append(Cut(name, tail.size_bytes, len(data) - tail.size_bytes))
 
@@ -174,6 +175,8 @@ class _Reading:
 
     def judge_unnamed(self, name: str, data: bytes) -> None:
         """A sidecar that no marker needs: one whose removal was cut off, or one whose first commit was."""
+        if self._is_growing:
+            return
         lines = list(chain(data, prev=None))
         size_bytes = lines[-1].end if lines else 0
         if size_bytes == len(data) and all(line.seq <= self._last_seq for line in lines):
@@ -216,7 +219,7 @@ class _Reading:
         for line in valid_lines(main, end):
             if line.seq > self._last_seq + 1 or (line.seq > self._last_seq and _is_closing(line)):
                 raise self._corrupt(MAIN, damaged, f"it is damaged, and line {_number_of(main, line.start)} was written after it")
-        if end < len(main):
+        if end < len(main) and not self._is_growing:
             self.found.cuts.append(Cut(MAIN, end, len(main) - end))
 
     def _check_ahead(self, name: str, data: bytes, start: int) -> None:

@@ -39,7 +39,7 @@ def upgrade(folder: Path, files: FileOps, steps: Steps) -> str | None:
     if version is None or not can_upgrade(version, steps):
         return None
     newer = in_this_version(read_files(source, files), version=version, steps=steps, store=str(folder))
-    recovered(str(folder), newer[MAIN], newer.keys() - {MAIN}, newer.get)  # says so when it is damaged, before anything is touched
+    recovered(str(folder), newer[MAIN], {name: data for name, data in newer.items() if name != MAIN})  # says so when it is damaged, before anything is touched
     if kept is None:
         kept = _free(folder, files, version)
         try:
