@@ -24,7 +24,7 @@ def test_every_link_of_every_page_leads_somewhere():
 
 def test_the_picture_of_the_layers_is_the_contract():
     text = layers.PAGE.read_text(encoding="utf-8")
-    assert layers.with_picture(text) == text, "run: python -m tests.support.layers"
+    assert layers.with_pictures(text) == text, "run: python -m tests.support.layers"
 
 
 def test_every_module_that_the_architecture_names_exists():
