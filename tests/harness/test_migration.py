@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pi_durable_tui.harness.extensions.registry import Extension
-from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
+from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition, Wait
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Aborted, Completed, Faulted, Orphaned, Pending, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -87,6 +87,59 @@ async def test_a_task_that_the_code_cannot_read_is_left_alone_until_it_is_stoppe
     await (await rig.harness.conversation(chat_id)).abort_task(task_id)
     assert (await work(rig)).outcome == Orphaned()
     await assert_goes_on(rig, chat_id)
+
+
+def children(*kinds: str) -> Any:
+    """A handler that begins a task of each kind and waits for all of them."""
+
+    async def begin(runtime: TaskRuntime) -> None:
+        async def write(transaction: Transaction, _task: Task) -> Wait:
+            begun = [runtime.child(transaction, kind, {}, Pending(checkpoint={"phase": "go"})) for kind in kinds]
+            return Wait({"phase": "joined"}, tuple(child.id for child in begun))
+
+        await runtime.commit(write)
+
+    return begin
+
+
+@pytest.mark.rule("TK-8", "TK-14")
+async def test_a_task_that_another_begins_is_of_the_version_that_is_installed(tmp_path: Path) -> None:
+    kinds = (
+        TaskDefinition(kind="parent", phases={"go": children("work"), "joined": told}),
+        TaskDefinition(kind="work", version=3, phases={"go": told}),
+    )
+    rig = Rig(tmp_path, extensions=(Extension(name="kinds", tasks=kinds),))
+    chat = await rig.start()
+    await rig.harness.start_task(chat.id, "parent", {}, {"phase": "go"})
+    await rig.settle()
+    assert [(task.kind, task.version, task.status) for task in await rig.tasks()] == [("parent", 1, "terminal"), ("work", 3, "terminal")]
+    await rig.close()
+
+
+@pytest.mark.rule("TK-8", "EX-1")
+async def test_a_handler_of_older_code_begins_more_of_its_kind_as_it_knows_it(tmp_path: Path) -> None:
+    gate = asyncio.Event()
+
+    async def old(runtime: TaskRuntime) -> None:
+        if runtime.task.owner is None:
+            await gate.wait()
+            await children("work")(runtime)
+        else:
+            await runtime.end(Completed(value="old"))
+
+    rig = Rig(tmp_path, extensions=code(1, old))
+    chat = await rig.start()
+    await rig.harness.start_task(chat.id, "work", {}, {"phase": "go"})
+    await rig.settle()
+    newer = TaskDefinition(kind="work", version=2, phases={"go": told, "joined": told}, migrate=lambda checkpoint, version: {**checkpoint, "from": version})
+    rig.harness.install(Extension(name="kinds", tasks=(newer,)))
+    gate.set()
+    await rig.settle()
+    assert [(task.version, task.outcome) for task in await rig.tasks("work")] == [
+        (2, Completed(value={"phase": "joined", "from": 1})),
+        (2, Completed(value={"phase": "go", "from": 1})),
+    ]
+    await rig.close()
 
 
 @pytest.mark.rule("TK-3", "TK-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,13 +10,15 @@ import msgspec
 import pytest
 
 from pi_durable_tui.harness.conversation import Conversation
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import AssistantMessage, Text, ToolResultMessage, Usage
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, ToolResultMessage, Usage
 from pi_durable_tui.records.modes import ApprovalMode
-from pi_durable_tui.records.submission import Done
-from pi_durable_tui.records.task import Aborted
+from pi_durable_tui.records.submission import Done, Unanswered
+from pi_durable_tui.records.task import Aborted, Completed
+from pi_durable_tui.selftest.oracle import faults
 from pi_durable_tui.tools.subagent import subagent_tools
 from tests.support.harness_rig import Backend, Rig
 from tests.support.scripted_model import Hold, call, fail, say, texts
@@ -301,3 +304,136 @@ async def test_a_subagent_may_do_no_more_than_the_chat_above_it_now(tmp_path: Pa
     else:
         (result,) = await results(rig, child.id)
         assert (result.text == "looked") is is_run
+
+
+async def steered_at_its_end(rig: Rig, *, background: bool) -> Conversation:
+    """A chat whose subagent was told something while its answer came in."""
+    hold = Hold()
+    rig.model.when("read it all", (TextDelta("all read"), hold, *say("")), say("and the rest"))
+    chat = await rig.start(call(("subagent", {**WORK, "background": background})), *((say("started"),) if background else ()), say("thanks"))
+    await chat.submit("go")
+    await rig.settle()
+    rig.clock.advance(1_000)
+    await rig.settle()
+    child = await child_of(rig)
+    told = await child.submit("the rest too", mode="steer")
+    hold.event.set()
+    await rig.until(lambda: not rig.harness.task_graph(), jump=True)
+    assert isinstance((await child.settled(told.id)).state, Done)
+    return chat
+
+
+@pytest.mark.rule("FB-27", "TK-14")
+@pytest.mark.parametrize("background", [False, True])
+async def test_a_subagent_that_is_told_something_while_it_answers_reports_what_it_says_to_that(tmp_path: Path, background: bool) -> None:
+    rig = rig_with(tmp_path)
+    chat = await steered_at_its_end(rig, background=background)
+    if background:
+        assert texts(rig.model.requests[-1])[-1] == ("user", "[The background subagent reader has finished.]\n\nand the rest")
+    else:
+        assert [result.text for result in await results(rig, chat.id)] == ["and the rest"]
+    (task,) = await rig.tasks("pi.subagent")
+    assert isinstance(task.outcome, Completed)
+    assert isinstance(task.outcome.value, dict)
+    assert task.outcome.value["text"] == "and the rest"
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
+
+
+@pytest.mark.rule("FB-27", "PR-10")
+@pytest.mark.parametrize("end", ["fails", "stopped"])
+async def test_what_a_subagent_was_told_and_did_not_hear_comes_to_an_end_with_it(tmp_path: Path, end: str) -> None:
+    rig = rig_with(tmp_path)
+    hold = Hold()
+    rig.model.when("read it all", (hold, *fail("refused", retryable=False)))
+    chat = await rig.start(call(("subagent", WORK)), say("thanks"))
+    await chat.submit("go")
+    await rig.settle()
+    child = await child_of(rig)
+    told = await child.submit("the rest too", mode="steer")
+    if end == "stopped":
+        await chat.abort()
+    hold.event.set()
+    await rig.run_out(chat)
+    assert (await child.settled(told.id)).state == Unanswered(problem=Problem(reason="withdrawn"))
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
+
+
+def telling(gate: asyncio.Event, *, told: asyncio.Event | None = None) -> tuple[Extension, ...]:
+    """A tool that tells the first subagent something once the gate is open; with `told` it sets that and goes on for ever."""
+
+    async def tell(_arguments: Nothing, context: ToolContext) -> ToolResult:
+        (info, *_) = await context.subagents.list()
+        await gate.wait()
+        is_heard = await context.subagents.message(info.task_id, "hurry")
+        if told is not None and not told.is_set():
+            told.set()
+            await asyncio.Event().wait()
+        return ToolResult(content=(Text(text=str(is_heard)),))
+
+    return (Extension(name="more", tools=(Tool(name="tell", description="", arguments=Nothing, execute=tell, title=lambda _: "tell", replay="safe"),)),)
+
+
+@pytest.mark.rule("FB-27", "TK-14")
+async def test_a_subagent_that_ends_while_it_is_told_something_begins_no_run_that_nobody_hears_of(tmp_path: Path) -> None:
+    rig, gate, answering = rig_with(tmp_path), asyncio.Event(), Hold()
+    rig.extensions = telling(gate)
+    rig.model.when("read it all", (answering, *say("all read")))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), call(("tell", {})), say("so"), say("reported"))
+    await chat.submit("go")
+    await rig.settle()
+    (subagent,) = await rig.tasks("pi.subagent")
+    answering.event.set()
+    await rig.until(lambda: any(node.task_id == subagent.id and node.status == "running" for node in rig.harness.task_graph()))
+    rig.storage.hold_commits()
+    await rig.settle()
+    gate.set()
+    await rig.settle()
+    rig.storage.release_commits()
+    await rig.run_out(chat)
+    assert [result.text for result in await results(rig, chat.id)][-1] == "False"
+    assert len([task for task in await rig.tasks("pi.generation") if task.conversation_id != chat.id]) == 1
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
+
+
+@pytest.mark.rule("FB-27", "TO-2")
+async def test_a_call_that_tells_a_subagent_something_and_runs_again_after_a_kill_tells_it_once(tmp_path: Path) -> None:
+    rig, gate, told = rig_with(tmp_path), asyncio.Event(), asyncio.Event()
+    rig.extensions = telling(gate, told=told)
+    rig.model.when("read it all", (Hold(),))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), call(("tell", {})))
+    gate.set()
+    await chat.submit("go")
+    await rig.until(told.is_set)
+    await rig.kill()
+    rig.model.then(say("so"))
+    await (await rig.open()).resume()
+    await rig.settle()
+    assert [result.text for result in await results(rig, chat.id)][-1] == "True"
+    child = await child_of(rig)
+    submissions = (await rig.harness.session.storage.submissions(conversation_id=child.id, limit=100)).items
+    assert [one.content for one in submissions] == [(Text(text="read it all"),), (Text(text="hurry"),)]
+    await rig.close()
+
+
+@pytest.mark.rule("TK-14", "TK-15")
+async def test_a_run_that_begins_in_the_chat_of_a_subagent_after_an_opening_is_below_it(tmp_path: Path) -> None:
+    rig, answering = rig_with(tmp_path), Hold()
+    rig.model.when("read it all", (answering, *say("all read")), say("and the rest"))
+    chat = await rig.start(call(("subagent", WORK)), say("thanks"))
+    await chat.submit("go")
+    await rig.settle()
+    (subagent,), child = await rig.tasks("pi.subagent"), await child_of(rig)
+    answering.event.set()
+    await rig.until(lambda: not [node for node in rig.harness.task_graph() if node.conversation_id == child.id])
+    await rig.kill()
+    assert [task.is_live for task in [(await rig.open(), await rig.tasks("pi.subagent"))[1][0]]] == [True]
+    child, chat = await rig.harness.conversation(child.id), await rig.harness.conversation(chat.id)
+    await child.submit("the rest too")
+    below = [node.owner for node in rig.harness.task_graph() if node.conversation_id == child.id]
+    assert below == [subagent.id]
+    await rig.run_out(chat)
+    assert [result.text for result in await results(rig, chat.id)] == ["and the rest"]
+    await rig.close()

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import msgspec
 
-from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move, TaskDefinition
+from pi_durable_tui.harness.extensions.task_definition import End, Ending, Move, TaskDefinition, Wait
 from pi_durable_tui.harness.kinds import BACKGROUND, SUBAGENT
 from pi_durable_tui.harness.live import USAGE, UsageTotals
-from pi_durable_tui.harness.runs import Desk
+from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
+from pi_durable_tui.harness.subagent.checkpoint import Report, SubagentInput
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json, to_json
@@ -26,24 +26,30 @@ from pi_durable_tui.storage.port import Storage
 
 
 async def report(runtime: TaskRuntime) -> None:
-    """The subagent's run has ended: its answer is the outcome, and in the background also a message to who asked."""
+    """The subagent's run has ended: its answer is the outcome, and in the background also a message to who asked.
+
+    When it was told something while it answered, it works on that now, and its last word is still to come.
+    """
     services = runtime.services
     wanted = from_json(runtime.task.input, SubagentInput)
-    storage = services.session.storage
-    submission = await storage.submission(wanted.submission)
-    value = await said(storage, wanted.conversation)
-    used = from_json(await services.session.snapshot(USAGE, wanted.conversation) or {}, UsageTotals)
-    value["usage"] = to_json(sum(used.models.values(), Usage()))
-    state = submission.state if submission is not None else None
-    problem = state.problem if isinstance(state, Unanswered) else None
 
     async def write(transaction: Transaction, task: Task) -> Move:
+        desk = await Desk.take(transaction, wanted.conversation)
+        if desk.live.run is not None:
+            return Wait(as_object(Report()), (desk.live.run.task_id,))
+        submission = await transaction.submission(wanted.submission)
+        value = await said(transaction, wanted.conversation)
+        used = from_json((await transaction.document(USAGE, wanted.conversation)).value, UsageTotals)
+        value["usage"] = to_json(sum(used.models.values(), Usage()))
+        state = submission.state if submission is not None else None
+        problem = state.problem if isinstance(state, Unanswered) else None
         left = await transaction.tasks(kind=BACKGROUND, statuses=LIVE_STATUSES, conversation_id=wanted.conversation, limit=1_000)
         if wanted.background:
             await _tell(transaction, services, task, name=wanted.name, said=str(value["text"]), problem=problem)
         for call in left.items:  # nobody would hear of its end
             if call.abort_at_ms is None:
                 transaction.put_task(msgspec.structs.replace(call, abort_at_ms=transaction.now_ms))
+        _take_back(desk)
         return End(Completed(value=value) if isinstance(state, Done) else Failed(problem=problem or Problem(reason="interrupted")))
 
     await runtime.commit(write, priority="outcome")
@@ -65,6 +71,12 @@ async def _tell(transaction: Transaction, services: Services, task: Task, *, nam
     desk.put_back()
 
 
+def _take_back(desk: Desk) -> None:
+    """What a subagent was told and has not heard when it ends will never be heard: it comes to an end with it (rule PR-10)."""
+    desk.withdraw([item.submission_id for item in desk.inbox.items if item.is_typed], "withdrawn")
+    desk.put_back()
+
+
 def _text(name: str, text: str, problem: Problem | None) -> str:
     end = "has finished" if problem is None else f"ended without an answer ({problem.message or problem.reason})"
     return f"[The background subagent {name} {end}.]\n\n{text}".rstrip()
@@ -73,7 +85,9 @@ def _text(name: str, text: str, problem: Problem | None) -> str:
 async def close_subagent(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
     """End a subagent from outside: what it had said is kept in the outcome."""
     wanted = from_json(task.input, SubagentInput)
+    desk = await Desk.take(transaction, wanted.conversation)
     value = await said(transaction, wanted.conversation)
+    _take_back(desk)
     match ending.why:
         case "aborted":
             return Aborted(value=value)

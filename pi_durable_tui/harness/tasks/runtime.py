@@ -137,10 +137,16 @@ class TaskRuntime:
         return self.recall(name)
 
     def child(self, transaction: Transaction, kind: str, task_input: JsonObject, state: TaskState, *, background: bool = False) -> Task:
-        """A new task owned by this one, inserted with the commit of `transaction`."""
+        """A new task owned by this one, inserted with the commit of `transaction`.
+
+        Its input and checkpoint are of the version of `kind` that is installed; of its own kind, of the version that this handler is.
+        """
+        installed = self.services.registry.task(kind)
+        version = self.task.version if kind == self.task.kind else installed.version if installed is not None else 1
         task = Task(
             id=transaction.new_id(),
             kind=kind,
+            version=version,
             conversation_id=self.task.conversation_id,
             input=task_input,
             state=state,

@@ -36,10 +36,19 @@ class TaskTable:
         for task in self.tasks.values():
             await self._load_around(storage, task)
 
+    async def look_again(self, storage: Storage) -> None:
+        """Read all of it anew, where no commit tells: in a session that another process is writing (rule OB-6)."""
+        now = TaskTable()
+        await now.load(storage)
+        self.tasks, self.outcomes, self.conversation_owners = now.tasks, now.outcomes, now.conversation_owners
+
     async def _load_around(self, storage: Storage, task: Task) -> None:
         conversation = await storage.conversation(task.conversation_id)
         if conversation is not None and conversation.owner is not None:
             self.conversation_owners[conversation.id] = conversation.owner
+        # Also the ones without live tasks: what begins in them later is below this task, too (rule TK-14).
+        owned = await storage.conversations(owner=task.id, limit=1_000)
+        self.conversation_owners |= {each.id: task.id for each in owned.items}
         if isinstance(task.state, Waiting):
             await self.load_outcomes(storage, task.state.on)
 

@@ -106,8 +106,10 @@ class OwnSubagents:
     """The subagents of the conversation whose tool runs; see `ports.Subagents`."""
 
     def __init__(self, runtime: TaskRuntime) -> None:
+        self._runtime = runtime
         self._services = runtime.services
         self._conversation_id = runtime.task.conversation_id
+        self._messages = 0
 
     async def list(self) -> tuple[SubagentInfo, ...]:
         """See the port."""
@@ -121,21 +123,29 @@ class OwnSubagents:
         if task is None:
             return False
         conversation_id = from_json(task.input, SubagentInput).conversation
+        self._messages += 1
+        request_id = f"told-by:{self._runtime.task_id}:{self._messages}"  # the same one when the call runs again after a kill
+        is_heard = False
 
-        async def write(transaction: Transaction) -> None:
+        async def write(transaction: Transaction, _caller: Task) -> None:
+            nonlocal is_heard
+            subagent = await transaction.task(task_id)
+            is_told = await transaction.submission_by_request(conversation_id, request_id) is not None
             desk = await Desk.take(transaction, conversation_id)
-            desk.hand_in("steer", (Text(text=clean_text(text)),), self._services.settings)
-            desk.put_back()
+            is_heard = is_told or (subagent is not None and subagent.checkpoint is not None and subagent.abort_at_ms is None)
+            if is_heard and not is_told:
+                desk.hand_in("steer", (Text(text=clean_text(text)),), self._services.settings, request_id=request_id)
+                desk.put_back()
 
-        await self._services.session.commit(write)
-        return True
+        await self._runtime.commit(write)
+        return is_heard
 
     async def stop(self, task_id: int) -> bool:
         """See the port."""
         if await self._running(task_id) is None:
             return False
 
-        async def write(transaction: Transaction) -> None:
+        async def write(transaction: Transaction, _caller: Task) -> None:
             task = await transaction.task(task_id)
             if task is None or not task.is_live:
                 return
@@ -145,7 +155,7 @@ class OwnSubagents:
                 if each.is_live and each.abort_at_ms is None:
                     transaction.put_task(msgspec.structs.replace(each, abort_at_ms=transaction.now_ms))
 
-        await self._services.session.commit(write)
+        await self._runtime.commit(write)
         return True
 
     async def _running(self, task_id: int) -> Task | None:
