@@ -13,7 +13,8 @@ from pi_durable_tui.harness.generation.pressure import begin_compaction
 from pi_durable_tui.harness.kinds import QUESTION
 from pi_durable_tui.harness.live import AGENT, DRAFT, LIVE, Agent, Draft, Live
 from pi_durable_tui.harness.observation.events import AgentEvent
-from pi_durable_tui.harness.observation.frames import Frame, read_view, watch_events, watch_view
+from pi_durable_tui.harness.observation.following import follow_view
+from pi_durable_tui.harness.observation.frames import Frame, events_in, read_view, watch_view
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.ownership import subtree
@@ -114,6 +115,8 @@ class Conversation:
 
         async def look() -> bool | None:
             live = from_json(await self._session.snapshot(LIVE, self.id) or {}, Live)
+            if self._session.read_only:
+                await self._table.look_again(self._session.storage)
             return True if live.run is None and not self._at_work(background=False) else None
 
         await self._session.until(look, what=f"The rest of conversation {self.id}")
@@ -311,12 +314,17 @@ class Conversation:
         return await read_view(self._session, self.id)
 
     def watch(self) -> AsyncGenerator[Frame, None]:
-        """The committed state as of now, then after each commit that changes it (rule OB-1)."""
+        """The committed state as of now, then after each commit that changes it (rule OB-1); ends with the session.
+
+        In a session that was opened read-only it follows what another process writes (rule OB-6): see `follow_view` for what it raises then.
+        """
+        if self._session.read_only:
+            return follow_view(self._session, self.id, clock=self._services.clock)
         return watch_view(self._session, self.id)
 
     def watch_events(self) -> AsyncGenerator[AgentEvent, None]:
-        """A snapshot, then what happens (rule OB-3)."""
-        return watch_events(self._session, self.id)
+        """A snapshot, then what happens (rule OB-3), out of what `watch` brings."""
+        return events_in(self.watch())
 
     async def entries(self, *, before: int | None = None, limit: int = 200) -> tuple[StoredEntry, ...]:
         """A page of the transcript, ids growing: the newest `limit` (1 to 1,000) entries with an id below `before` (None: of all)."""

@@ -239,12 +239,13 @@ class Harness:
     async def ended(self, task_id: int) -> Outcome:
         """Wait for the end of a task and say how it ended; the scheduler runs (rule TK-13). Cancelling ends only the wait (rule SE-8).
 
+        In a session that was opened read-only, the task is worked on by the process that writes it, if there is one.
+
         Raises:
             NotFound: There is no such task.
             SessionClosed, SessionFailed: The session ended first; the task goes on with the next one.
         """
-        if not self.session.read_only:
-            self._scheduler.start()
+        self._start()
 
         async def look() -> Outcome | None:
             task = await self.session.storage.task(task_id)
@@ -266,11 +267,16 @@ class Harness:
 
     async def inspect(self) -> Inspection:
         """What lives and why it waits. Writes nothing (rule OB-5)."""
+        if self.session.read_only:
+            await self._table.look_again(self.session.storage)
         open_ones = await self.session.storage.submissions(statuses=("queued", "placed"), limit=1_000)
         return Inspection(tasks=task_infos(self._scheduler.world()), submissions=open_ones.items)
 
     def task_graph(self) -> tuple[TaskNode, ...]:
-        """All live tasks with what they belong to and wait for, by id (rule OB-4)."""
+        """All live tasks with what they belong to and wait for, by id (rule OB-4); in a session that was opened read-only, as of the opening.
+
+        `follow_tasks` reads them anew.
+        """
         return task_nodes(self._scheduler.world())
 
     async def close(self) -> None:
@@ -299,9 +305,10 @@ class Harness:
                 transaction.put_task(handed_back(task))
 
     def _start(self) -> None:
-        """Work begins (rule TK-13)."""
-        self._scheduler.start()
-        self._time_limit.start()
+        """Work begins (rule TK-13); not in a session that was opened read-only, where nothing of it could be stored."""
+        if not self.session.read_only:
+            self._scheduler.start()
+            self._time_limit.start()
 
     def _conversation(self, conversation_id: int) -> Conversation:
         return Conversation(conversation_id, self._services, self._table, self._start)

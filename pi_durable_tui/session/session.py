@@ -28,6 +28,9 @@ from pi_durable_tui.storage.port import Metadata, Storage
 
 T = TypeVar("T")
 
+LOOK_AGAIN_MS = 100
+"""How often a wait looks at what another process may have written (rule OB-6)."""
+
 
 class Session:
     """See the module docstring; made by `open`. Used from one event loop."""
@@ -152,6 +155,8 @@ class Session:
     async def until(self, look: Callable[[], Awaitable[T | None]], *, what: str) -> T:
         """Wait until `look` finds something; it looks now and again after commits. Cancelling ends only the wait (rule SE-8).
 
+        In a session that was opened read-only commits are those of another process; so there it looks again every LOOK_AGAIN_MS.
+
         Args:
             what: What is waited for, for error texts: "The end of task 7".
 
@@ -160,7 +165,10 @@ class Session:
         """
         with contextlib.closing(self.watch()) as watch:
             while (found := await look()) is None:
-                if await anext(watch, None) is None:
+                if self.read_only:
+                    await self._clock.sleep_ms(LOOK_AGAIN_MS)
+                    self._check(what)
+                elif await anext(watch, None) is None:
                     raise SessionClosed(what)
         return found
 

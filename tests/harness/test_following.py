@@ -8,14 +8,18 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui.clock import ManualClock
-from pi_durable_tui.errors import EnvironmentFailure, NotFound
+from pi_durable_tui.entropy import SeededEntropy
+from pi_durable_tui.errors import EnvironmentFailure, NotFound, SessionClosed
+from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.observation.following import PATIENCE_MS, POLL_MS, follow_view
 from pi_durable_tui.harness.view import ConversationView
+from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.records.task import Completed
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.storage.port import Metadata
 from pi_durable_tui.storage.sqlite import SqliteStorage, open_sqlite
-from tests.support.harness_rig import Rig
-from tests.support.scripted_model import Hold, Pause, TextDelta, say
+from tests.support.harness_rig import Folder, Rig
+from tests.support.scripted_model import Finished, Hold, Pause, ScriptedModel, TextDelta, say
 
 
 class Looks:
@@ -151,4 +155,50 @@ async def test_a_conversation_that_is_not_there_is_told_at_once(tmp_path: Path) 
     with pytest.raises(NotFound):
         await anext(follow_view(session, 999, clock=rig.clock))
     await session.close()
+    await rig.close()
+
+
+@pytest.mark.rule("OB-6", "OB-3", "OB-5", "FA-14")
+async def test_a_harness_that_may_only_read_waits_for_what_another_process_does_and_runs_nothing_itself(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, backend="sqlite")
+    hold = Hold()
+    chat = await rig.start([TextDelta("half"), hold, TextDelta(" and whole"), Finished("stop")])
+    asked = await chat.submit("hello")
+    await rig.close()  # what runs is handed back, and would be there to be taken
+
+    storage = await open_sqlite(rig.file, clock=rig.clock, read_only=True, inline=True)
+    model = ScriptedModel(rig.clock)
+    reader = await Harness.open(storage, models=model, clock=rig.clock, entropy=SeededEntropy(2), environment=lambda _id, agent: Folder(agent.cwd))
+    seen = await reader.conversation(chat.id)
+    (task,) = (await reader.inspect()).tasks
+    told: list[object] = []
+
+    async def listen() -> None:
+        nonlocal told
+        async for event in seen.watch_events():
+            told += [event["type"]]
+
+    waits = [asyncio.ensure_future(wait) for wait in (seen.settled(asked.id), seen.idle(), reader.ended(task.task.id), listen())]
+    await rig.settle()
+    rig.clock.advance(60_000)
+    await rig.settle()
+    assert not any(wait.done() for wait in waits)
+
+    hold.event.set()
+    await (await rig.open([TextDelta("all of it"), Finished("stop")])).resume()
+    await rig.until(lambda: all(wait.done() for wait in waits[:3]), jump=True)
+    assert [type(wait.result()) for wait in waits[:3]] == [Submission, type(None), Completed]
+    assert (await reader.inspect()).tasks == ()
+    assert model.requests == []
+
+    await rig.until(lambda: told[-1] == "run_end", jump=True)
+    assert told[0] == "snapshot"
+    assert "message_end" in told
+
+    await reader.close()
+    await rig.until(waits[3].done, jump=True)
+    assert waits[3].exception() is None
+    for wait in (seen.settled(asked.id), anext(seen.watch()), reader.ended(task.task.id)):
+        with pytest.raises(SessionClosed):
+            await wait
     await rig.close()

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 
 from pi_durable_tui.clock import Clock
-from pi_durable_tui.errors import EnvironmentFailure
+from pi_durable_tui.errors import EnvironmentFailure, SessionClosed
 from pi_durable_tui.harness.observation.frames import Frame, read_view
 from pi_durable_tui.harness.observation.inspection import TaskNode, task_nodes
 from pi_durable_tui.harness.tasks.rules import World
@@ -27,7 +27,7 @@ _ATTEMPTS = 5
 
 
 async def follow_view(session: Session, conversation_id: int, *, clock: Clock) -> AsyncGenerator[Frame, None]:
-    """Frames of a conversation, the first at once, then one at most every POLL_MS while commits come. Does not end by itself.
+    """Frames of a conversation, the first at once, then one at most every POLL_MS while commits come. Ends with the session.
 
     Args:
         session: Opened read-only; others may write the store meanwhile.
@@ -35,13 +35,18 @@ async def follow_view(session: Session, conversation_id: int, *, clock: Clock) -
     Raises:
         NotFound: There is no such conversation.
         EnvironmentFailure: The store could not be read for PATIENCE_MS.
-        StoreCorrupt, SchemaTooNew, SessionClosed: It cannot be read any more.
+        StoreCorrupt, SchemaTooNew: It cannot be read any more.
+        SessionClosed: The session was closed before the first frame.
     """
     view: ConversationView | None = None
     readable_ms = clock.monotonic_ms()
     while True:
         try:
             newer = await _newer(session, conversation_id, view)
+        except SessionClosed:
+            if view is None:
+                raise
+            return
         except EnvironmentFailure:
             if clock.monotonic_ms() - readable_ms > PATIENCE_MS:
                 raise

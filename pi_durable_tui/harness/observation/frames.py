@@ -151,10 +151,11 @@ async def watch_view(session: Session, conversation_id: int) -> AsyncGenerator[F
                     yield Frame(view, commit)
 
 
-async def watch_events(session: Session, conversation_id: int) -> AsyncGenerator[AgentEvent, None]:
-    """Agent events, derived from commits: first the state as a `snapshot`, then what happens (rule OB-3)."""
+async def events_in(frames: AsyncGenerator[Frame, None]) -> AsyncGenerator[AgentEvent, None]:
+    """Agent events, derived from what frames bring: first the state as a `snapshot`, then what happens (rule OB-3)."""
     view: ConversationView | None = None
-    async for frame in watch_view(session, conversation_id):
-        for event in events_of(view, frame.view):
-            yield event
-        view = frame.view
+    async with contextlib.aclosing(frames):
+        async for frame in frames:
+            for event in events_of(view, frame.view):
+                yield event
+            view = frame.view
