@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pi_durable_tui.harness.live import Agent, CompactionRun, Failure, Inbox, InboxItem, Live, RetryWait, UsageTotals
+from pi_durable_tui.harness.live import Agent, CompactionRun, Draft, Failure, Inbox, InboxItem, Live, RetryWait, UsageTotals
 from pi_durable_tui.harness.observation.events import events_of
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import decode_json, encode, to_json
@@ -53,7 +53,17 @@ def test_at_first_there_is_a_snapshot_of_what_goes_on_and_what_is_open():
 
 def test_nothing_new_is_no_event():
     at = view(1, live=Live(run=run(), generation=generation(answered("a")), tools=(slot(11),)), submissions=(submission(5),))
-    assert events(at, replace(at, seq=2, agent=Agent(model="x"))) == []
+    assert events(at, replace(at, seq=2, draft=Draft(text="typing"))) == []
+
+
+@pytest.mark.rule("OB-3")
+def test_another_agent_and_what_goes_on_beside_the_run_are_told_whole_when_they_change():
+    at, agent, command, call_on = view(1), Agent(model="x"), slot(11, output="a"), slot(12)
+    assert events(at, replace(at, seq=2, agent=agent)) == [{"type": "agent", "agent": to_json(agent)}]
+    working = replace(at, seq=2, live=Live(commands=(command,), background=(call_on,)))
+    assert events(at, working) == [{"type": "beside", "commands": [to_json(command)], "background": [to_json(call_on)]}]
+    assert events(working, replace(working, seq=3)) == []
+    assert events(working, at) == [{"type": "beside", "commands": [], "background": []}]
 
 
 @pytest.mark.rule("OB-3")
@@ -173,6 +183,10 @@ def test_a_question_is_told_once_and_a_second_one_again():
     asking = view(1, live=Live(run=run(), tools=(slot(11, "asking", question=13, question_details={"diff": "-a"}),)))
     assert events(view(0, live=Live(run=run())), asking) == [{"type": "question", **about, "question": 13, "details": {"diff": "-a"}}]
     assert events(asking, replace(asking, seq=2)) == []
+    answered_ = view(2, live=Live(run=run(), tools=(slot(11, "pending"),)))
+    assert events(asking, answered_) == [{"type": "question_end", **about, "question": 13}]
+    started = {"type": "tool_execution_start", **about, "arguments": {"command": "ls"}}
+    assert events(asking, view(3, live=Live(run=run(), tools=(slot(11),)))) == [{"type": "question_end", **about, "question": 13}, started]
     again = view(2, live=Live(run=run(), tools=(slot(11, "asking", question=14),)))
     assert events(asking, again) == [{"type": "question", **about, "question": 14, "details": None}]
 
@@ -227,9 +241,17 @@ class Told:
     submissions: dict[int, Any] = field(default_factory=dict)
     entries: list[int] = field(default_factory=list)
     compactions: list[int] = field(default_factory=list)
+    agent: Any = None
+    beside: Any = field(default_factory=lambda: ([], []))
 
     def hear(self, event: Any) -> None:
         getattr(self, f"_{event['type']}")(event)
+
+    def _agent(self, event: Any) -> None:
+        self.agent = event["agent"]
+
+    def _beside(self, event: Any) -> None:
+        self.beside = (event["commands"], event["background"])
 
     def _inbox(self, event: Any) -> None:
         self.inbox = event["items"]
@@ -276,8 +298,11 @@ class Told:
     def _question(self, event: Any) -> None:
         self.questions[event["callId"]] = event["question"]
 
+    def _question_end(self, event: Any) -> None:
+        assert self.questions.pop(event["callId"]) == event["question"]
+
     def _tool_execution_start(self, event: Any) -> None:
-        self.questions.pop(event["callId"], None)
+        assert event["callId"] not in self.questions, "a call starts whose question is open"
         self.tools[event["callId"]] = ("", 0)
 
     def _tool_execution_update(self, event: Any) -> None:
@@ -308,6 +333,8 @@ def shown(at: ConversationView) -> Told:
         submissions={each.id: to_json(each.state) for each in at.submissions},
         entries=[each.entry.id for each in at.entries],
         compactions=[each.task_id for each in at.live.compactions],
+        agent=to_json(at.agent),
+        beside=([to_json(each) for each in at.live.commands], [to_json(each) for each in at.live.background]),
     )
 
 
@@ -320,7 +347,8 @@ class Acting:
 
     def _commit(self, *messages: Any, **changes: Any) -> None:
         live = msgspec.structs.replace(
-            self.view.live, **{key: changes.pop(key) for key in ("run", "generation", "tools", "run_failure", "compactions") if key in changes}
+            self.view.live,
+            **{key: changes.pop(key) for key in ("run", "generation", "tools", "run_failure", "compactions", "commands", "background") if key in changes},
         )
         entries = (*self.view.entries, *stored(*(entry(next(self._ids), message) for message in messages), seq=self.view.seq + 1))
         self.view = replace(self.view, seq=self.view.seq + 1, live=live, entries=entries, **changes)
@@ -368,6 +396,15 @@ class Acting:
 
     def ask(self) -> None:
         self._change("pending", to="asking", question=next(self._ids))
+
+    def decide(self) -> None:
+        self._change("asking", to="pending", question=None)
+
+    def switch(self) -> None:
+        self._commit(agent=Agent(model=f"m{self.view.seq}"))
+
+    def command(self) -> None:
+        self._commit(commands=(slot(next(self._ids), output="a"), *self.view.live.commands)[:2], background=self.view.live.commands[:1])
 
     def start(self) -> None:
         self._change("asking", to="running", question=None)
@@ -422,6 +459,9 @@ ACTS = st.sampled_from(
         "fail",
         "call",
         "ask",
+        "decide",
+        "switch",
+        "command",
         "start",
         "output",
         "result",

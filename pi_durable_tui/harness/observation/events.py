@@ -21,9 +21,11 @@ from pi_durable_tui.records.submission import Submission
 AgentEvent: TypeAlias = JsonObject
 """`{"type": …, "seq": commit number, …}`.
 
-First a `snapshot` of what goes on and what is open; the transcript before it is read by page. Then: `inbox`, `entry`, `message_end`,
+First a `snapshot` of what goes on and what is open; the transcript before it is read by page. Then: `agent`, `inbox`, `entry`, `message_end`,
 `tool_execution_end` (the three kinds of new entries), `submission`, `usage`, `compaction_end`, `run_end`, `run_start`, `turn_start`,
-`message_start`, `message_update`, `question`, `tool_execution_start`, `tool_execution_update`, `retry`, `compaction_start`.
+`message_start`, `message_update`, `question`, `question_end` (answered: the call starts, or its result is next), `tool_execution_start`,
+`tool_execution_update`, `retry`, `compaction_start`, `beside` (all commands of the person and calls in the background, when one of them has
+changed). What stands in the composer is no event.
 
 The end of a compaction names the entry of its summary, or its failure; neither: there was nothing to summarize, or it was stopped or overtaken.
 """
@@ -34,6 +36,8 @@ def events_of(before: ConversationView | None, after: ConversationView) -> Itera
     if before is None:
         yield _snapshot(after)
         return
+    if before.agent != after.agent:
+        yield _event(after, "agent", agent=to_json(after.agent))
     yield from _inbox(before, after)
     known = {stored.entry.id for stored in before.entries}
     for stored in after.entries:
@@ -49,6 +53,9 @@ def events_of(before: ConversationView | None, after: ConversationView) -> Itera
     yield from _tools(before, after)
     yield from _retry(before, after)
     yield from _compaction_starts(before, after)
+    if (before.live.commands, before.live.background) != (after.live.commands, after.live.background):
+        commands, background = ([to_json(slot) for slot in slots] for slots in (after.live.commands, after.live.background))
+        yield _event(after, "beside", commands=commands, background=background)
 
 
 def _snapshot(view: ConversationView) -> AgentEvent:
@@ -111,6 +118,8 @@ def _tools(before: ConversationView, after: ConversationView) -> Iterator[AgentE
     old = {slot.task_id: slot for slot in before.live.tools}
     for slot in after.live.tools:
         known = old.get(slot.task_id, msgspec.structs.replace(slot, status="pending", output="", output_dropped_chars=0, question=None))
+        if known.question is not None and slot.question is None:
+            yield _tool_event(after, "question_end", slot, question=known.question)
         if slot.status == "asking" and slot.question != known.question:
             yield _tool_event(after, "question", slot, question=slot.question, details=slot.question_details)
         if slot.status == "running" and known.status != "running":
