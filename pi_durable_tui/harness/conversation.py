@@ -145,13 +145,16 @@ class Conversation:
         """Stop the work of this conversation, durably, and wait until it has stopped (rules TK-15 to TK-17).
 
         Queued inputs are withdrawn and returned, oldest first; queued writes and notices stay. Background tasks go on, unless `background`.
+        What is handed in while the work is being stopped is no part of it: it is answered as soon as that has stopped.
         """
+        stopping: list[int] = []
 
         async def write(transaction: Transaction) -> tuple[Submission, ...]:
             desk = await Desk.take(transaction, self.id)
             taken = [item.submission_id for item in desk.inbox.items if item.is_typed]
             desk.withdraw(taken, "withdrawn")
-            for task_id in self._below(background=background):
+            stopping.extend(self._below(background=background))
+            for task_id in stopping:
                 task = self._table.tasks[task_id]
                 if task.abort_at_ms is None:
                     transaction.put_task(msgspec.structs.replace(task, abort_at_ms=transaction.now_ms))
@@ -159,11 +162,18 @@ class Conversation:
             return tuple(desk.submissions[submission_id] for submission_id in taken)
 
         async def stopped() -> bool | None:
-            return None if background and self._at_work(background=True) else True
+            return None if self._are_at_work(stopping) else True
+
+        async def go_on(transaction: Transaction) -> None:
+            desk = await Desk.take(transaction, self.id)
+            if desk.live.run is None and any(item.is_typed for item in desk.inbox.items):
+                desk.start_if_due(self._services.settings)
+                desk.put_back()
 
         withdrawn = await self._session.commit(write)
-        await self.idle()
+        self._start()
         await self._session.until(stopped, what=f"The rest of conversation {self.id}")
+        await self._session.commit(go_on)
         return withdrawn
 
     async def abort_task(self, task_id: int) -> bool:
@@ -340,5 +350,9 @@ class Conversation:
         return subtree(roots, tasks, self._table.conversation_owners, background=background)
 
     def _at_work(self, *, background: bool) -> bool:
+        return self._are_at_work(self._below(background=background))
+
+    def _are_at_work(self, task_ids: Sequence[int]) -> bool:
         """What is completing has done its work; if something holds it up, that is at work itself, or in the background."""
-        return any(not isinstance(self._table.tasks[task_id].state, Completing) for task_id in self._below(background=background))
+        living = [self._table.tasks[task_id] for task_id in task_ids if task_id in self._table.tasks]
+        return any(not isinstance(task.state, Completing) for task in living)

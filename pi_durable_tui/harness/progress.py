@@ -34,6 +34,7 @@ class Pace:
         self._is_changed = asyncio.Event()
         self._changed_at_ms = 0.0  # the first change that is not stored yet
         self._job: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     def changed(self) -> None:
         """There is something new to store.
@@ -42,6 +43,8 @@ class Pace:
             Exception: What an earlier store raised; nothing is stored any more.
         """
         self._raise_failure()
+        if self._is_stopped:
+            return
         if self._job is None:
             self._job = asyncio.create_task(self._run(), name="progress")
         if not self._is_changed.is_set():
@@ -54,6 +57,7 @@ class Pace:
         Raises:
             Exception: What the last store raised.
         """
+        self._is_stopped = True
         if self._job is not None:
             self._job.cancel()
             await asyncio.wait({self._job})

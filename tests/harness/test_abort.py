@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage
-from pi_durable_tui.records.submission import Unanswered
+from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Aborted
+from pi_durable_tui.selftest.oracle import faults
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import Hold, call, fail, say, texts
 
@@ -66,6 +68,63 @@ async def test_stopping_three_tools_gives_every_call_a_result_and_the_next_input
     await chat.submit("hello")
     await rig.run_out(chat)
     assert [role for role, _ in texts(rig.model.requests[1])] == ["user", "assistant", "toolResult", "toolResult", "toolResult", "user"]
+
+
+@pytest.mark.rule("TK-15", "TO-3", "GE-5", "CASE-A1")
+async def test_stopping_a_round_that_runs_in_turn_says_of_the_calls_that_had_no_turn_that_they_never_started(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, tools=(replace(hanging_tool([]), sequential=True), QUICK))
+    chat = await rig.start(call(("hang", {}), ("quick", {}), ("hang", {})), say("hello to you"))
+    await chat.submit("go")
+    await rig.settle()
+    await chat.abort()
+    results = [entry for entry in await rig.entries(chat.id) if isinstance(entry.message, ToolResultMessage)]
+    assert [entry.message.tool_call_id for entry in results if isinstance(entry.message, ToolResultMessage)] == ["c1", "c2", "c3"]
+    assert [entry.data["diagnostics"] for entry in results if entry.data is not None][1:] == [
+        [{"level": "error", "code": "aborted", "message": f"Tool {name} was stopped by the user before it started"}] for name in ("quick", "hang")
+    ]
+    await chat.submit("hello")
+    await rig.run_out(chat)
+    said = [text for role, text in texts(rig.model.requests[1]) if role == "toolResult"]
+    assert [("may have partially run" in str(text), "before it started" in str(text)) for text in said] == [(True, False), (False, True), (False, True)]
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
+
+
+@pytest.mark.rule("TK-17", "PR-10", "SU-1")
+@pytest.mark.parametrize("mode", ["followUp", "steer"])
+async def test_what_is_handed_in_while_the_work_is_being_stopped_is_answered_once_it_has_stopped(tmp_path: Path, mode: Any) -> None:
+    leaving = asyncio.Event()
+
+    async def slow_to_leave(_arguments: Nothing, _context: ToolContext) -> ToolResult:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await leaving.wait()
+        return ToolResult()
+
+    tool = Tool(name="slow", description="", arguments=Nothing, execute=slow_to_leave, title=lambda _: "slow", access="read")
+    rig = Rig(tmp_path, tools=(tool,))
+    second = Hold()
+    chat = await rig.start(call(("slow", {})), (second, *say("The answer.")))
+    await chat.submit("go")
+    waiting = await chat.submit("and then", mode=mode)
+    await rig.settle()
+    stopping = asyncio.ensure_future(chat.abort())
+    await rig.settle()
+    late = await chat.submit("no, this", mode=mode)
+    assert not stopping.done()
+
+    leaving.set()
+    await rig.settle()
+
+    assert [submission.id for submission in await asyncio.wait_for(stopping, 1)] == [waiting.id]  # it does not wait for the new run
+    assert len(rig.model.requests) == 2
+    second.event.set()
+    await rig.run_out(chat)
+    assert isinstance((await chat.settled(late.id)).state, Done)
+    assert texts(rig.model.requests[1])[-1] == ("user", "no, this")
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
 
 
 @pytest.mark.rule("TK-15", "GE-6", "CASE-E4", "CASE-B3")

@@ -169,6 +169,14 @@ async def test_stopping_what_never_started_does_nothing():
     assert bench.stored == []
 
 
+async def test_a_change_after_the_stop_of_what_never_started_stores_nothing():
+    bench = Bench()
+    await bench.pace.stop()
+    await bench.change()
+    await bench.after(500)
+    assert bench.stored == []
+
+
 async def test_stopping_right_after_the_first_change_stores_nothing():
     bench = Bench()
     bench.pace.changed()

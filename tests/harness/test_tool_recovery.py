@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -375,6 +376,43 @@ async def test_reconciling_tool_asks_the_world_instead_of_guessing(
         (False, False): ([], False),
         (False, True): (["interrupted"], True),
     }[effect == "before", spoiled]
+
+
+@pytest.mark.rule("TO-2", "TO-3", "TO-8", "PR-6")
+async def test_a_tool_that_cannot_look_what_became_of_its_call_leaves_it_in_doubt(tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes.txt", replay="reconcile")
+    rig = rig_with(tmp_path, notes)
+    chat_id = await killed_in_tool(rig, notes)
+
+    async def broken(_line: Line, _context: ToolContext) -> Reconciled:
+        raise PermissionError("notes.txt cannot be read")
+
+    rig.tools = (replace(notes.tool(), reconcile=broken),)
+    result = await resumed(rig, chat_id, say("done"))
+
+    assert isinstance(result.message, ToolResultMessage)
+    assert result.message.text.endswith("[error] Tool append was interrupted and may have partially run\n</harness>")
+    assert notes.lines() == ["hello"]
+    (task,) = await rig.tasks("pi.tool")
+    assert isinstance(task.outcome, Failed)
+    assert [(report.kind, report.reason, report.message) for report in rig.reports] == [
+        ("hook_failed", "reconcile", "PermissionError: notes.txt cannot be read"),
+    ]
+
+
+@pytest.mark.rule("FB-37")
+async def test_a_hook_after_a_round_sees_the_results_of_calls_that_were_cut_off_too(tmp_path: Path) -> None:
+    notes, seen = Notes(tmp_path / "notes.txt"), list[str]()
+    rig = rig_with(tmp_path, notes)
+    chat_id = await killed_in_tool(rig, notes, calls=2)
+    notes.hangs = False
+
+    async def after(_conversation_id: int, results: Sequence[Entry]) -> None:
+        seen.extend(entry.message.tool_call_id for entry in results if isinstance(entry.message, ToolResultMessage))
+
+    rig.extensions = (Extension(name="after", hooks=Hooks(after_tools=after)),)
+    await resumed(rig, chat_id, say("done"))
+    assert seen == ["c1", "c2"]
 
 
 @pytest.mark.rule("TO-9")

@@ -10,15 +10,16 @@ import msgspec
 from pi_durable_tui.harness.extensions.hooks import asked, changed
 from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep
 from pi_durable_tui.harness.generation import decide
-from pi_durable_tui.harness.generation.checkpoint import Prepare, Request, RetryAt
+from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt
 from pi_durable_tui.harness.generation.pressure import compact_first
-from pi_durable_tui.harness.generation.round import begin_round
+from pi_durable_tui.harness.generation.round import begin_round, unstarted_calls
 from pi_durable_tui.harness.live import LIVE, USAGE, Failure, Live, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
 from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tool.finish import enter_unstarted
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import ASSISTANT, THOUGHTS_REFUSED, Entry
@@ -79,6 +80,7 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
     """End a run from outside: what had come becomes an `aborted` answer, its inputs are unanswered."""
     desk = await Desk.take(transaction, task.conversation_id)
     usage = await transaction.document(USAGE, task.conversation_id)
+    unstarted = await unstarted_calls(transaction, task)
     generation, run = desk.live.generation, desk.live.run
     limit = run.limit if run is not None and run.task_id == task.id and ending.why == "aborted" else None
     problem = limit or _problem(ending)
@@ -86,6 +88,8 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
         message = msgspec.structs.replace(generation.message, problem=problem)
         _record(desk, task, message, generation.attempt)
         _count(usage, message.model, message.usage)
+    for call in unstarted:
+        enter_unstarted(transaction, task, call, why=_why(ending, limit))
     if run is not None and run.task_id == task.id:
         attempt = generation.attempt if generation is not None else 1
         failure = Failure(reason=problem.reason, task_id=task.id, attempt=attempt, at_ms=transaction.now_ms, message=problem.message)
@@ -100,6 +104,13 @@ async def close_generation(transaction: Transaction, task: Task, ending: Ending)
             return Failed(problem=problem)
         case "fault":
             return Faulted(message=ending.message)
+
+
+def _why(ending: Ending, limit: Problem | None) -> str:
+    """Why a call did not begin, in the words of a result."""
+    if ending.why != "aborted":
+        return "because its run was given up"
+    return "by the user" if limit is None else "because the time of the run was used up"
 
 
 def _problem(ending: Ending) -> Problem:
@@ -200,7 +211,7 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             if following.without_thinking:
                 _leave_out_thoughts(desk, following.problem)
             _show_retry(desk, at, following)
-            return Sleep(as_object(_retry_at(at, following)), following.until_ms)
+            return Sleep(as_object(_again(at, following)), following.until_ms)
         case decide.Compact():
             return compact_first(runtime, desk, Prepare(attempt=at.attempt, compacted=at.compacted + 1, without_thinking=at.without_thinking), "overflow")
         case decide.GiveUp():
@@ -212,7 +223,10 @@ def _move(runtime: TaskRuntime, desk: Desk, at: Request, following: decide.Next,
             assert_never(never)
 
 
-def _retry_at(at: Request, following: decide.TryAgain) -> RetryAt:
+def _again(at: Request, following: decide.TryAgain) -> RetryAt | Poll:
+    """Where the run goes on after the wait: with a new request, or, of an answer that the provider still has, with the same question (rule GE-7)."""
+    if isinstance(at, Poll) and not following.without_thinking:
+        return msgspec.structs.replace(at, attempt=at.attempt + 1, poll_at=following.until_ms)
     return RetryAt(
         attempt=at.attempt,
         until=following.until_ms,

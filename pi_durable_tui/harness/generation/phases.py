@@ -10,6 +10,8 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from typing import TypeAlias
 
+import msgspec
+
 from pi_durable_tui.harness.compaction.estimate import context_tokens, pressure
 from pi_durable_tui.harness.extensions.hooks import changed
 from pi_durable_tui.harness.extensions.task_definition import Advance, Move, Sleep, TaskDefinition
@@ -21,7 +23,7 @@ from pi_durable_tui.harness.generation.pressure import compact_beside, compact_f
 from pi_durable_tui.harness.generation.prompt import changed_sections, sections_sent
 from pi_durable_tui.harness.generation.round import end_round, next_call
 from pi_durable_tui.harness.kinds import GENERATION
-from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Provider
+from pi_durable_tui.harness.live import LIVE, PROVIDER, Generation, Live, Provider
 from pi_durable_tui.harness.ports import Deferred, Finished, ModelEvent, ModelFailed, ModelRequest, ToolSpec, UsageReport
 from pi_durable_tui.harness.progress import Pace
 from pi_durable_tui.harness.requests.assembly import Assembly
@@ -109,6 +111,7 @@ async def retry(runtime: TaskRuntime) -> None:
 async def poll(runtime: TaskRuntime) -> None:
     """Ask for a deferred answer again (rule GE-7); asking twice does no harm, so a kill here costs nothing."""
     at = from_json(runtime.checkpoint, Poll)
+    await _show_poll(runtime, at)
     await _exchange(runtime, at, deferred=at.handle)
 
 
@@ -116,6 +119,21 @@ async def tools(runtime: TaskRuntime) -> None:
     """The running calls have their results: start the next one of a sequential round, or end the round (rule GE-5)."""
     at = from_json(runtime.checkpoint, Tools)
     await (next_call(runtime, at) if at.pending else end_round(runtime, at))
+
+
+async def _show_poll(runtime: TaskRuntime, at: Poll) -> None:
+    """The wait after a poll that failed is over."""
+    generation = from_json(await runtime.services.session.snapshot(LIVE, runtime.task.conversation_id) or {}, Live).generation
+    if generation is None or generation.retry is None:
+        return
+
+    async def write(transaction: Transaction, task: Task) -> None:
+        desk = await Desk.take(transaction, task.conversation_id)
+        if desk.live.generation is not None:
+            desk.change_live(generation=msgspec.structs.replace(desk.live.generation, attempt=at.attempt, retry=None))
+            desk.put_back()
+
+    await runtime.commit(write)
 
 
 async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> ModelRequest:
@@ -185,6 +203,8 @@ async def _sleep_until_poll(runtime: TaskRuntime, at: Request, deferred: Deferre
     async def write(transaction: Transaction, _task: Task) -> Move:
         poll_at = transaction.now_ms + deferred.poll_after_ms
         asked = {name: getattr(at, name) for name in Request.__struct_fields__}
+        if isinstance(at, Poll):
+            asked["attempt"] = 1  # the provider has answered: polls that fail are counted anew
         checkpoint = Poll(**asked, handle=deferred.handle, poll_at=poll_at)
         return Sleep(as_object(checkpoint), poll_at)
 

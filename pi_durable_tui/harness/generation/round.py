@@ -17,7 +17,9 @@ from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tool.checkpoint import Call, CallInput
 from pi_durable_tui.harness.transcript import agent_of
-from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.codec import from_json
+from pi_durable_tui.records.entry import TOOL_RESULT, Entry
+from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.messages import AssistantMessage, ToolCall
 from pi_durable_tui.records.task import Completed, Pending, Task
 from pi_durable_tui.session.transaction import Transaction
@@ -52,7 +54,7 @@ async def next_call(runtime: TaskRuntime, at: Tools) -> None:
 async def end_round(runtime: TaskRuntime, at: Tools) -> None:
     """All calls have their results: begin the next turn, or do what a result asked for instead (rule TO-6)."""
     services, conversation_id = runtime.services, runtime.task.conversation_id
-    results = await _results(services, at)
+    results = await _results(services, conversation_id, at)
     hooks = services.registry.hooks(await agent_of(services, conversation_id))
     calls = [partial(hook.after_tools, conversation_id, results) for hook in hooks if hook.after_tools is not None]
     texts = await asked("after_tools", calls, services.hook_failed)
@@ -74,13 +76,26 @@ async def end_round(runtime: TaskRuntime, at: Tools) -> None:
     await runtime.commit(write)
 
 
-async def _results(services: Services, at: Tools) -> tuple[Entry, ...]:
-    """The result entries of a round, in call order."""
-    storage = services.session.storage
-    tasks = [await storage.task(task_id) for task_id in at.tools]
-    ids = [task.outcome.value for task in tasks if task is not None and isinstance(task.outcome, Completed)]
-    stored = [await storage.entry(entry_id) for entry_id in ids if isinstance(entry_id, int)]
-    return tuple(found.entry for found in stored if found is not None)
+async def unstarted_calls(transaction: Transaction, task: Task) -> tuple[ToolCall, ...]:
+    """The calls of a run's sequential round whose turn has not come, in call order."""
+    checkpoint = task.checkpoint or {}
+    if checkpoint.get("phase") != "tools" or not checkpoint.get("pending"):
+        return ()
+    at = from_json(checkpoint, Tools)
+    stored = await transaction.entry(at.assistant)
+    message = stored.entry.message if stored is not None else None
+    return tuple(call for call in message.tool_calls if call.id in at.pending) if isinstance(message, AssistantMessage) else ()
+
+
+async def _results(services: Services, conversation_id: int, at: Tools) -> tuple[Entry, ...]:
+    """The result entries of a round, in call order, also of calls that were cut off or stopped."""
+    found: dict[Json, Entry] = {}
+    cursor: int | None = at.assistant + 1
+    while cursor is not None:
+        page = await services.session.storage.entries(conversation_id, cursor=cursor, limit=1_000)
+        found |= {each.entry.data.get("taskId"): each.entry for each in page.items if each.entry.kind == TOOL_RESULT and each.entry.data is not None}
+        cursor = page.next
+    return tuple(found[task_id] for task_id in at.tools if task_id in found)
 
 
 def _start(runtime: TaskRuntime, desk: Desk, entry_id: int, calls: Sequence[ToolCall], *, is_cut: bool) -> tuple[int, ...]:

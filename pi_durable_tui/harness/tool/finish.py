@@ -14,7 +14,7 @@ from pi_durable_tui.harness.tool.checkpoint import CallInput, Collect, Execute
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import TOOL_RESULT, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
-from pi_durable_tui.records.messages import Problem, Usage
+from pi_durable_tui.records.messages import Problem, ToolCall, Usage
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
 
@@ -94,6 +94,21 @@ async def enter(transaction: Transaction, task: Task, result: ToolResult) -> int
         changed.value = step(changed.value)
     draft.value = as_object(msgspec.structs.replace(live, tools=tuple(each for each in live.tools if each.task_id != task.id)))
     return entry.id
+
+
+def enter_unstarted(transaction: Transaction, run: Task, call: ToolCall, *, why: str) -> None:
+    """Put into the transcript that a call of a run that ends was never begun: there is no task of it, and no slot (rule TO-3)."""
+    result = decide.cut_short("", decide.aborted(call.name, has_started=False, why=why))
+    asked = CallInput(assistant=0, call_id=call.id, name=call.name, arguments=call.arguments)
+    entry = Entry(
+        id=transaction.new_id(),
+        conversation_id=run.conversation_id,
+        kind=TOOL_RESULT,
+        at_ms=transaction.now_ms,
+        message=decide.message(asked, result),
+        data={"name": call.name, "arguments": call.arguments, "title": call.name, "diagnostics": decide.remarks(result.diagnostics)},
+    )
+    transaction.insert_entry(entry)
 
 
 async def _count(transaction: Transaction, task: Task, result: ToolResult) -> None:

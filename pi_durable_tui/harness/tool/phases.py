@@ -206,8 +206,7 @@ async def _run(runtime: TaskRuntime, admitted: Admitted, intent: Execute) -> Non
 
 async def _reconcile(runtime: TaskRuntime, asked: CallInput, admitted: Admitted, at: Execute) -> None:
     """Ask the world what became of the call: done, not started, or in doubt (rule TO-8)."""
-    context = await tool_context(runtime, prepared=at.prepared)
-    found = await admitted.tool.reconcile(admitted.arguments, context) if admitted.tool.reconcile is not None else Reconciled(verdict="in_doubt")
+    found = await _found(runtime, admitted, at)
     match found.verdict:
         case "done":
             result = found.result or ToolResult()
@@ -217,6 +216,19 @@ async def _reconcile(runtime: TaskRuntime, asked: CallInput, admitted: Admitted,
             await _run(runtime, admitted, at)
         case "in_doubt":
             await _finish_cut_off(runtime, asked)
+
+
+async def _found(runtime: TaskRuntime, admitted: Admitted, at: Execute) -> Reconciled:
+    """What the tool finds in the world; a tool that cannot look leaves its call in doubt."""
+    if admitted.tool.reconcile is None:
+        return Reconciled(verdict="in_doubt")
+    try:
+        return await admitted.tool.reconcile(admitted.arguments, await tool_context(runtime, prepared=at.prepared))
+    except BaseException as error:  # foreign code: nobody knows how far the call came
+        if must_pass(error):
+            raise
+        runtime.services.hook_failed("reconcile", f"{type(error).__name__}: {error}")
+        return Reconciled(verdict="in_doubt")
 
 
 async def _finish_cut_off(runtime: TaskRuntime, asked: CallInput) -> None:
