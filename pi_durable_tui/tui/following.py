@@ -40,6 +40,11 @@ class Sight:
     view: ConversationView
     subagents: tuple[Subagent, ...] = ()
 
+    @property
+    def committed_at_ms(self) -> int:
+        """When the newest commit of all that was made."""
+        return max([self.view.committed_at_ms, *(one.view.committed_at_ms for one in self.subagents if one.view is not None)])
+
     def holder_of(self, question_id: int) -> int:
         """The id of the conversation in which that question is asked; the shown one when none is known to ask it."""
         return next((holder for holder, slot in self.questions() if slot.question == question_id), self.view.conversation.id)

@@ -1,6 +1,7 @@
 """The looks of the app, each one table of colours; the style sheet and everything drawn by lines read the same one (rule TU-14).
 
-Quiet on purpose: one accent, three signals (good, warn, bad), and greys. Every colour has a job, none is decoration.
+Quiet on purpose: one accent, three signals (good, warn, bad), and greys. Every colour has a job, none is decoration. Where a terminal
+knows 256 colours only (over SSH nothing tells it of more) each becomes the nearest of those, and surfaces must still stand apart.
 """
 
 from __future__ import annotations
@@ -96,13 +97,13 @@ DARK = Palette(
     muted="#8b93a3",
     faint="#454c59",
     background="#14161b",
-    raised="#1e222a",
-    sunken="#191c22",
+    raised="#202329",
+    sunken="#1a1c22",
     accent="#7aa2f7",
     good="#8cc17f",
     warn="#e0af68",
     bad="#ec6a76",
-    added_back="#1b2c22",
+    added_back="#1b3022",
     removed_back="#34202a",
     keyword="#bb9af7",
     string="#9ece8a",

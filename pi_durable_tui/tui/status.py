@@ -97,9 +97,10 @@ def work_words(view: ConversationView) -> str:
 
 
 def footer_parts(
-    view: ConversationView | None, place: Place, *, light: Light, now_ms: int, window_tokens: int | None = None
+    sight: Sight | None, place: Place, *, light: Light, now_ms: int, window_tokens: int | None = None
 ) -> tuple[list[FooterPart], list[FooterPart]]:
     """The pieces at the left and at the right of the footer. `window_tokens`: of the model; None: unknown."""
+    view = sight.view if sight is not None else None
     left = [FooterPart(text=_short(safe_line(place.directory)), rank=3, tone="text")]
     if place.branch:
         left.append(FooterPart(text=safe_line(place.branch, max_cells=30), rank=5))
@@ -111,7 +112,7 @@ def footer_parts(
             right.append(FooterPart(text=f"thinking {view.agent.thinking}", rank=6))
         right.append(FooterPart(text=f"approve {view.agent.approval}", rank=2, tone="warn" if view.agent.approval == "all" else "muted"))
         right += _usage_parts(view, window_tokens)
-    right.append(_light_part(view, light, now_ms))
+    right.append(_light_part(sight, light, now_ms))
     return left, right
 
 
@@ -139,7 +140,7 @@ def _usage_parts(view: ConversationView, window_tokens: int | None) -> list[Foot
     return parts
 
 
-def _light_part(view: ConversationView | None, light: Light, now_ms: int) -> FooterPart:
+def _light_part(sight: Sight | None, light: Light, now_ms: int) -> FooterPart:
     match light:
         case "opening":
             return FooterPart(text="○ opening", rank=0, tone="warn")
@@ -147,9 +148,9 @@ def _light_part(view: ConversationView | None, light: Light, now_ms: int) -> Foo
             return FooterPart(text="● not stored any more", rank=0, tone="bad")
         case "stored":
             return FooterPart(text="● stored", rank=0, tone="good")
-        case "storing":
-            age_s = max(0, now_ms - (view.committed_at_ms if view is not None else now_ms)) // 1000
-            return FooterPart(text=f"● stored {age_s}s ago" if age_s else "● stored now", rank=0, tone="good" if age_s < 30 else "warn")
+        case "storing":  # the age is no fault, however old: a quiet command has nothing to store
+            since_ms = sight.committed_at_ms if sight is not None else now_ms
+            return FooterPart(text=f"● stored {age_text(since_ms, now_ms)} ago" if now_ms - since_ms >= 1000 else "● stored now", rank=0, tone="good")
 
 
 def _short(directory: str) -> str:

@@ -8,11 +8,14 @@ from pi_durable_tui.errors import SessionFailed, StoreLocked
 from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.submission import Queued, Submission
+from pi_durable_tui.tui.following import Sight, Subagent
 from pi_durable_tui.tui.keymap import KEYS
+from pi_durable_tui.tui.keys.bindings import keymap
 from pi_durable_tui.tui.last_lines import last_lines
 from pi_durable_tui.tui.rows import Notice
-from tests.support.tui_rig import Rig, running
-from tests.support.tui_views import MODEL, answer, result, slot, user, view
+from pi_durable_tui.tui.status import footer_parts
+from tests.support.tui_rig import PLACE, Rig, running
+from tests.support.tui_views import MODEL, START_MS, answer, result, slot, user, view
 from tests.tui.test_rows import ATTACK
 
 ASKING = slot(10, "bash", "bash make", status="asking", question=77, arguments={"command": "make all"})
@@ -85,6 +88,21 @@ async def test_alt_up_takes_the_newest_queued_message_back() -> None:
         assert rig.chat.prompt.text == "newer"
 
 
+@pytest.mark.rule("TU-12")
+async def test_the_newest_message_that_waits_says_which_key_takes_it_back_where_there_is_room() -> None:
+    waiting = [("steer", "older"), ("followUp", "newer " * 40)]
+    async with running(view(streaming=[], queued=waiting)) as rig:
+        older, newer = [line for line in rig.screen_lines() if line.startswith("⋯ queued")]
+        assert older == "⋯ queued, steers     older"
+        assert newer.startswith("⋯ queued, follow-up  newer newer")
+        assert newer.endswith("…   Alt+Up takes it back")
+        assert len(newer) <= 100
+    async with running(view(streaming=[], queued=waiting), size=(48, 20)) as rig:
+        assert "Alt+Up" not in rig.text(), "the message itself comes first"
+    async with running(view(streaming=[], queued=waiting), keys=keymap('{"take_back": []}')) as rig:
+        assert "takes it back" not in rig.text()
+
+
 @pytest.mark.rule("TU-19")
 async def test_shift_tab_goes_through_the_approval_modes() -> None:
     async with running(view(agent=Agent(model=MODEL, approval="all"))) as rig:
@@ -110,17 +128,19 @@ async def test_a_question_shows_the_exact_command_and_takes_an_answer(key: str, 
 
 
 @pytest.mark.rule("TU-19", "SA-3")
-async def test_a_key_pressed_as_the_question_appears_answers_nothing() -> None:
+@pytest.mark.parametrize(("before", "asked"), [((), []), (("o", "k"), [("submit", "okyn", "steer")])])
+async def test_a_key_pressed_as_the_question_appears_answers_nothing(before: tuple[str, ...], asked: list[tuple[str, ...]]) -> None:
+    """Also when it comes right after a message that was being written."""
     async with running(view(streaming=[])) as rig:
-        await rig.pilot.press("y")
+        await rig.pilot.press(*before)
         rig.thread.call(rig.conversation.publish, view(tools=[ASKING]))
         for _ in range(3):
             await rig.thread.drained()
             rig.clock.advance(33)
             await rig.pilot.pause()
         assert rig.chat.question.question_id == 77
-        await rig.pilot.press("y", "enter", "n", "escape")
-        assert rig.asked == []
+        await rig.pilot.press("y", "n", "enter", "y", "enter", "n", "escape")
+        assert rig.asked == asked
 
 
 @pytest.mark.rule("SA-15", "TU-19")
@@ -252,6 +272,20 @@ async def test_the_seam_and_the_notices_are_shown() -> None:
 
 
 @pytest.mark.rule("CL-8", "SA-1")
+@pytest.mark.rule("TU-7", "TU-11")
+def test_what_subagents_store_counts_too_and_a_quiet_command_is_no_warning() -> None:
+    def light(sight: Sight) -> tuple[str, str]:
+        _, right = footer_parts(sight, PLACE, light="storing", now_ms=START_MS + 95_000)
+        return right[-1].text, right[-1].tone
+
+    quiet = view(committed_at_ms=START_MS)
+    said = view(conversation_id=9, committed_at_ms=START_MS + 93_000)
+    assert light(Sight(view=quiet)) == ("● stored 1m 35s ago", "good")
+    reader = Subagent(task_id=5, name="reader", conversation_id=9, is_background=False, view=said)
+    unread = Subagent(task_id=6, name="writer", conversation_id=10, is_background=False, view=None)
+    assert light(Sight(view=quiet, subagents=(reader, unread))) == ("● stored 2s ago", "good")
+
+
 def test_the_last_lines_are_plain_safe_and_at_most_as_many_as_asked() -> None:
     story = view(user(1, "fix"), result(2, "bash", "bash make", "x"), answer(3, f"# Done\n\n{ATTACK}"))
     assert last_lines(story, 5) == ("✓ bash  make  1 line · 0.1s", "", "  Done", "", "  A␛B␛")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace as with_changes
+from rich.cells import cell_len
 from textual.events import Paste
 
 from pi_durable_tui.harness.live import Agent
+from pi_durable_tui.harness.ports import TextDelta
 from pi_durable_tui.records.messages import Image
 from pi_durable_tui.tui.commands import COMMANDS
 from pi_durable_tui.tui.draw.marks import copied
@@ -16,8 +19,10 @@ from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.projection import Projection
 from pi_durable_tui.tui.rows import MarkRow, Notice, Row, UserRow, can_unfold
+from tests.support.scripted_model import Hold, call
 from tests.support.tui_rig import running
 from tests.support.tui_views import answer, result, slot, user, view, with_live
+from tests.support.tui_whole import whole
 
 LONG = "it goes on and on " * 20
 
@@ -48,6 +53,19 @@ async def test_what_a_command_in_the_background_says_is_one_line_of_its_card() -
         at = next(index for index, line in enumerate(lines) if line.startswith("◆ serve"))
         assert (lines[at + 1][:20], lines[at + 1][-1]) == ("│ it goes on and on ", "…")
         assert lines[at + 2] == ""
+
+
+@pytest.mark.rule("TU-7", "TU-14")
+@pytest.mark.parametrize(("word", "end"), [("step {}", "step 97 step 98 step 99"), ("段階{}", "段階97 段階98 段階99")])
+async def test_a_card_shows_the_newest_words_of_a_subagent_that_writes_a_long_line(tmp_path: Path, word: str, end: str) -> None:
+    line = " ".join(word.format(number) for number in range(100))
+    work = call(("subagent", {"name": "reader", "prompt": "read it all"}))
+    async with whole(tmp_path, work, (TextDelta(f"First.\n{line}"), Hold()), size=(60, 24)) as made:
+        await made.say("go")
+        shown = await made.until(end)
+        (card,) = [line for line in shown.split("\n") if line.startswith("│ …")]
+        assert card.endswith(end)
+        assert 57 <= cell_len(card) <= 60
 
 
 @pytest.mark.rule("TU-14")

@@ -5,11 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.color import Color as RichColor
+from rich.color import ColorSystem
 from textual.color import Color
 
 from pi_durable_tui.harness.ports import TextDelta
-from pi_durable_tui.tui.palette import ANSI, DARK, LIGHT, THEMES, palette_of
+from pi_durable_tui.tui.palette import ANSI, DARK, LIGHT, THEMES, Palette, palette_of
+from pi_durable_tui.tui.screens.sheet import Part, SheetScreen
 from tests.support.scripted_model import Hold, call, fail, say
+from tests.support.tui_rig import running
 from tests.support.tui_whole import whole
 
 WORK = {"name": "reader", "prompt": "read it all"}
@@ -72,6 +76,17 @@ async def test_the_footer_tells_how_full_the_context_is_and_the_sheets_tell_what
         await made.until("stored in", gone=True)
 
 
+@pytest.mark.rule("TU-14")
+@pytest.mark.parametrize("width", [40, 100])
+async def test_a_page_shows_the_whole_of_a_path_that_is_longer_than_its_line(width: int) -> None:
+    path = "/home/somebody/.local/share/pidurable/65a3aa33f9bb6b0de29307d4/session-12.files/" + "0123456789" * 6 + "/the-end"
+    async with running(size=(width, 30)) as rig:
+        rig.app.push_screen(SheetScreen(DARK, "Session", [Part(heading="The session", lines=(("stored in", path),))]))
+        await rig.settle()
+        lines = [line.strip(" │").removeprefix("stored in").strip() for line in rig.screen_lines()]
+        assert path in "".join(lines)
+
+
 async def test_thinking_and_name_say_what_holds_and_change_it(tmp_path: Path) -> None:
     async with whole(tmp_path, say("hello")) as made:
         await made.say("/thinking")
@@ -118,3 +133,18 @@ async def test_a_theme_changes_every_colour_at_once(tmp_path: Path) -> None:
 def test_the_systems_theme_follows_what_the_terminal_says(colors: str, palette: object) -> None:
     assert palette_of("system", colors=colors) is palette
     assert [palette_of(theme, colors=colors) for theme in THEMES[:3]] == [DARK, LIGHT, ANSI]
+
+
+@pytest.mark.rule("TU-14")
+@pytest.mark.parametrize("palette", [DARK, LIGHT], ids=["dark", "light"])
+def test_surfaces_and_both_sides_of_a_diff_stand_apart_where_a_terminal_has_only_256_colors(palette: Palette) -> None:
+    def shown(color: str) -> tuple[int, ...]:
+        return tuple(RichColor.parse(color).downgrade(ColorSystem.EIGHT_BIT).get_truecolor())
+
+    back, raised, sunken, added, removed = map(shown, (palette.background, palette.raised, palette.sunken, palette.added_back, palette.removed_back))
+    assert len({back, raised, added, removed}) == 4
+    assert len({back, sunken, added, removed}) == 4
+    assert added[1] > max(added[0], added[2]), "green"
+    assert removed[0] > max(removed[1], removed[2]), "red"
+    lightness = [sum(color) * (1 if palette.is_dark else -1) for color in (back, sunken, raised)]
+    assert lightness == sorted(lightness), "what lies higher is further from the screen, as with all colours"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -42,6 +43,23 @@ async def test_settings_shows_each_with_its_value_who_says_so_and_what_it_means(
         assert "theme dark your file" in lines
         assert "on_continue go environment" in lines
         assert "The model that new chats ask." in lines
+
+
+@pytest.mark.rule("TU-14")
+async def test_a_list_that_does_not_fit_says_where_in_it_the_chosen_line_is() -> None:
+    async with running(house=FakeHouse(), size=(100, 14)) as rig:
+        await say(rig, "/settings")
+        found = re.search(r"1 of (\d+) · type to search", rig.text())
+        assert found is not None
+        count = int(found[1])
+        await rig.press("down", "down")
+        assert f"3 of {count} · type to search" in rig.text()
+        await rig.press(*"theme")
+        assert " of " not in rig.screen_lines()[-1], "all that fits is seen"
+    async with running(house=FakeHouse(), size=(100, 40)) as rig:
+        await say(rig, "/settings")
+        assert "type to search" in rig.text()
+        assert f"1 of {count}" not in rig.text()
 
 
 @pytest.mark.rule("CL-4")

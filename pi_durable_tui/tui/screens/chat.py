@@ -29,7 +29,7 @@ from pi_durable_tui.tui.widgets.doubt_card import DoubtCard
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
-from pi_durable_tui.tui.widgets.question import Question
+from pi_durable_tui.tui.widgets.question import ALONE_S, Question
 from pi_durable_tui.tui.widgets.queue import Queue
 from pi_durable_tui.tui.widgets.search import Search
 from pi_durable_tui.tui.widgets.subagents import Subagents, cards
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from pi_durable_tui.tui.ports import DeskPort
 
 FetchOlder: TypeAlias = "Callable[[int], Awaitable[Sequence[StoredEntry]]]"
+WRITING_MS = 1_500
+"""Whoever wrote so lately is writing still: a question that comes meanwhile takes no keys away."""
 
 
 class ChatScreen(Screen[None]):
@@ -69,7 +71,7 @@ class ChatScreen(Screen[None]):
         self._clock, self._place, self._first_notices = clock, place, tuple(notices)
         self._menu, self._choices = Menu(palette), Choices(palette)
         self.transcript = Transcript(palette)
-        self.question = Question(palette, clock.monotonic_ms)
+        self.question = Question(palette, clock.monotonic_ms, self._write, alone_s=ALONE_S if typing_gap_s else 0.0)
         self.prompt = Prompt(self._menu, self._choices, typing_gap_s=typing_gap_s)
         self.tasks = TaskPanel(palette)
         self.search = Search(palette)
@@ -84,6 +86,7 @@ class ChatScreen(Screen[None]):
         self._desk: DeskPort | None = None
         self._is_fetching = self._has_all = self._is_failed = False
         self._ticker: Timer | None = None
+        self._written_ms = float("-inf")  # when something was last written into the composer
 
     def compose(self) -> ComposeResult:
         """From top to bottom."""
@@ -154,7 +157,7 @@ class ChatScreen(Screen[None]):
         asking = _asking(sight) if self.can_answer else []
         had_question = self.question.question_id is not None
         self.question.ask(asking[0][0] if asking else None, others=max(0, len(asking) - 1), asker=asking[0][1] if asking else "")
-        if bool(asking) != had_question:
+        if bool(asking) != had_question and not self._is_writing:
             self._focus_home()
         self._show_status()
 
@@ -179,7 +182,7 @@ class ChatScreen(Screen[None]):
     def set_keymap(self, keymap: Keymap) -> None:
         """These keys are bound from now on: the composer's do what they say, and hints name them."""
         self._stop_key = self.banner.key = keymap.shown("stop")
-        self._subagents.key = keymap.shown("subagents")
+        self._subagents.key, self._queue.key = keymap.shown("subagents"), keymap.shown("take_back")
         self.prompt.keys = keymap.actions(COMPOSER_KEYS)
         self.transcript.set_unfold_key(keymap.shown("unfold"))
         self.tasks.border_subtitle = Content(" · ".join(["x stops", "Enter opens", *([f"{hides} hides"] if (hides := keymap.shown("tasks")) else [])]))
@@ -258,11 +261,13 @@ class ChatScreen(Screen[None]):
             self.search.open()
 
     def leave_aside(self) -> bool:
-        """Close the search, the card about calls in doubt, the selection or a list of choices; False when there was none of them."""
+        """Close the search, the card about calls in doubt, the selection or a list of choices, or go back to the question; False: there was none."""
         if self.search.display:
             self.search.close()
             return True
-        return self.doubts.put_off() or self.transcript.end_selecting() or self.prompt.leave_aside()
+        if self.doubts.put_off() or self.transcript.end_selecting() or self.prompt.leave_aside():
+            return True
+        return self._back_to_question()
 
     def equip(self, opened: Opened, bridge: Bridge) -> None:
         """The harness is open: what the composer and the card about calls in doubt need of it."""
@@ -275,8 +280,7 @@ class ChatScreen(Screen[None]):
         if event.key == "escape":
             self.leave_aside()
         elif self._is_beside and event.is_printable and event.character is not None:
-            self.prompt.focus()
-            self.prompt.insert(event.character)
+            self._write(event.character)
 
     def on_paste(self, event: events.Paste) -> None:
         """The same for what is pasted."""
@@ -285,10 +289,48 @@ class ChatScreen(Screen[None]):
             self.prompt.focus()
             self.prompt.post_message(events.Paste(event.text))
 
+    def _write(self, text: str) -> None:
+        """It is the beginning of a message, and no answer to a question."""
+        if self.prompt.display and not self.prompt.read_only:
+            self.set_focus(self.prompt)
+            self.prompt.insert(text)
+
+    def on_prompt_sent(self) -> None:
+        """Keys answer the question again. The message goes on to the app, and so does the next one."""
+        self._back_to_question()
+
+    def on_prompt_draft_changed(self, message: Prompt.DraftChanged) -> None:
+        """Whoever takes away all that was written wants to answer."""
+        self._written_ms = self._clock.monotonic_ms()
+        if not message.text:
+            self._back_to_question()
+
+    def on_descendant_focus(self) -> None:
+        """What Esc does depends on where keys go."""
+        self._show_status()
+
+    def _back_to_question(self) -> bool:
+        """Let keys answer again; False when no question is open, or they do."""
+        was_off = self._is_off_question
+        if was_off:
+            self.question.appear()
+            self.set_focus(self.question)
+        return was_off
+
+    @property
+    def _is_off_question(self) -> bool:
+        """True while a question is open and keys go to the composer."""
+        return self.question.question_id is not None and self.focused is self.prompt
+
+    @property
+    def _is_writing(self) -> bool:
+        """True while somebody is in the middle of a message."""
+        return self.focused is self.prompt and bool(self.prompt.text) and self._clock.monotonic_ms() - self._written_ms < WRITING_MS
+
     @property
     def _is_beside(self) -> bool:
-        """True while keys go to what only stands beside the composer: the task graph, the card about calls in doubt."""
-        return self.prompt.display and (self.doubts.has_focus or self.tasks.has_focus)
+        """True while keys go to what only stands beside the composer: the task graph, the cards."""
+        return self.prompt.display and (self.doubts.has_focus or self.tasks.has_focus or self.question.has_focus)
 
     def on_prompt_failed(self, message: Prompt.Failed) -> None:
         """The editor could not be used."""
@@ -349,11 +391,17 @@ class ChatScreen(Screen[None]):
         words = status.activity(sight, now_ms) if sight is not None and not self._is_failed else ""
         is_busy = bool(words) or bool(sight is not None and sight.subagents)
         light: status.Light = "failed" if self._is_failed else "opening" if view is None else "storing" if is_busy else "stored"
-        esc = "Esc denies" if self.question.question_id is not None else "" if self.is_look else hint(self.stops(), self._stop_key)
+        esc = self._stop_words()
         self._activity.show_work(status.spinner(now_ms), words, esc)
-        self._footer.show_parts(*status.footer_parts(view, self._place, light=light, now_ms=now_ms, window_tokens=self.window_tokens))
+        self._footer.show_parts(*status.footer_parts(sight, self._place, light=light, now_ms=now_ms, window_tokens=self.window_tokens))
         if self._ticker is not None:
             (self._ticker.resume if is_busy else self._ticker.pause)()
+
+    def _stop_words(self) -> str:
+        """What a person is told about the key that stops."""
+        if self.question.question_id is not None:
+            return "Esc goes back to the question" if self._is_off_question else "Esc denies"
+        return "" if self.is_look else hint(self.stops(), self._stop_key)
 
     def _focus_home(self) -> None:
         """Keys go to the question while one is asked, else to the composer, else nowhere."""

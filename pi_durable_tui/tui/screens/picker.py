@@ -97,16 +97,17 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
 
     def compose(self) -> ComposeResult:
         """The list above the preview."""
-        with Vertical(id="picker") as box:
-            enter = f"Enter {self._enter or ('takes it' if self._is_searched else 'opens')}"
-            more = [f"{key.capitalize() if len(key) > 1 else key} {what}" for key, what in self._keys.items()]
-            box.border_subtitle = Content(" · ".join([*(["type to search"] if self._is_searched else []), enter, *more, "Esc closes"]))
+        with Vertical(id="picker"):
             yield self._list
             yield self._preview
 
     def on_mount(self) -> None:
         """The first choice is previewed."""
         self._show()
+
+    def on_resize(self) -> None:
+        """Another number of lines fits."""
+        self.call_after_refresh(self._show)
 
     def on_key(self, event: events.Key) -> None:
         """Moving, picking, narrowing."""
@@ -164,9 +165,17 @@ class PickerScreen(ModalScreen[Picked[V] | None], Generic[V]):
     def _show(self) -> None:
         for box in self.query("#picker"):  # it is not there yet while the screen is being made
             box.border_title = Content(safe_line(self._title))
+            box.border_subtitle = Content(self._words())
         self._list.typed = self._typed
         self._preview.show(self._list.chosen.preview if self._list.chosen is not None else "")
         self._list.refresh()
+
+    def _words(self) -> str:
+        """Where in the list the chosen one is when not all of it is seen, and what keys do."""
+        enter = f"Enter {self._enter or ('takes it' if self._is_searched else 'opens')}"
+        more = [f"{key.capitalize() if len(key) > 1 else key} {what}" for key, what in self._keys.items()]
+        place = [self._list.place] if self._list.place else []
+        return " · ".join([*place, *(["type to search"] if self._is_searched else []), enter, *more, "Esc closes"])
 
 
 class _Choices(Widget, Generic[V], can_focus=True):
@@ -187,6 +196,11 @@ class _Choices(Widget, Generic[V], can_focus=True):
     @property
     def chosen(self) -> Choice[V] | None:
         return self._choices[self._index] if self._choices else None
+
+    @property
+    def place(self) -> str:
+        is_cut = 0 < self.size.height - self._head_lines < len(self._choices)
+        return f"{self._index + 1} of {len(self._choices)}" if is_cut else ""
 
     def offer(self, choices: Sequence[Choice[V]], *, keep: bool) -> None:
         before = self.chosen if keep else None

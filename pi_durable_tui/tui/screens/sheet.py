@@ -58,8 +58,8 @@ class SheetScreen(ModalScreen[None]):
             style = palette.style(palette.accent, bold=True) if part.lines else palette.style(palette.muted, italic=True)
             blocks.append(Text(safe_line(part.heading), style))
             table = Table.grid(expand=True)
-            table.add_column(width=min(width, MAX_NAME_CELLS))
-            table.add_column(ratio=1)
+            table.add_column(width=min(width, MAX_NAME_CELLS), overflow="fold")
+            table.add_column(ratio=1, overflow="fold")  # a path is of no use without its end
             for name, what in part.lines:
                 table.add_row(Text(safe_line(name), palette.style(palette.text)), Text(safe_line(what), palette.style(palette.muted)))
             blocks += [table] if part.lines else []

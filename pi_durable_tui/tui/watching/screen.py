@@ -74,6 +74,7 @@ class WatchScreen(ChatScreen):
     def set_keymap(self, keymap: Keymap) -> None:
         """These keys are bound from now on."""
         super().set_keymap(keymap)
+        self._queue.key = ""  # nothing can be taken back here
         self._back_key, hides = keymap.shown("stop"), keymap.shown("tasks")
         self.tasks.border_subtitle = Content(" · ".join(["Enter opens", *([f"{hides} hides"] if hides else [])]))
 

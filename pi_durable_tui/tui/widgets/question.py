@@ -1,16 +1,18 @@
 """The card that asks a person before something is done (rules TU-19, SA-3).
 
 It shows exactly what would be done, stands in rows of its own behind a border that no text of a transcript can draw, and takes
-no answer in its first moments, so that a key meant for the composer allows nothing. The question is stored state: the card goes
-when the state says that it is answered, not when a key was pressed.
+no answer in its first moments, so that a key meant for the composer allows nothing. A letter answers only when no other key follows
+at once: "wait" must not be heard as "a", nor "why?" as "y". What is written goes into the composer. The question is stored state:
+the card goes when the state says that it is answered, not when a key was pressed.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from msgspec import Struct
 from rich.text import Text
 from textual import events
 from textual.content import Content
@@ -18,6 +20,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.timer import Timer
 
 from pi_durable_tui.tui.draw.diff import diff_lines
 from pi_durable_tui.tui.draw.markdown import MarkdownPainter
@@ -29,7 +32,11 @@ if TYPE_CHECKING:
     from pi_durable_tui.harness.live import ToolSlot
     from pi_durable_tui.tui.palette import Palette
 
+Decision: TypeAlias = Literal["allow", "always", "deny"]
+
 GRACE_MS = 350
+ALONE_S = 0.25
+"""A letter after which nothing comes for so long answers; with a key in that time it is the beginning of a word."""
 SHORT_LINES = 8  # of a call that is surely seen whole
 _WALLS = {
     "files": "In a sandbox: it can change files of the working directory only.",
@@ -38,23 +45,43 @@ _WALLS = {
 _BEHIND = "It runs on in the background until it ends, is stopped, or the program ends."
 
 
+_LETTERS: dict[str, Decision] = {"y": "allow", "a": "always", "n": "deny"}
+
+
+class _Letter(Struct, frozen=True):
+    """A letter that may be an answer, or the first one of a word."""
+
+    character: str
+    decision: Decision
+    question_id: int | None
+
+
 class Question(ScrollView, can_focus=True):
-    """Asks about one call; hidden while there is nothing to ask."""
+    """Asks about one call; hidden while there is nothing to ask.
+
+    Args:
+        write: Puts what is no answer into the composer, and leads the keys that follow there too.
+        alone_s: See ALONE_S; 0 where keys come from a program: then a letter answers at once.
+    """
 
     ALLOW_SELECT = False
 
     class Answered(Message):
         """A person decided."""
 
-        def __init__(self, question_id: int, decision: Literal["allow", "always", "deny"]) -> None:
+        def __init__(self, question_id: int, decision: Decision) -> None:
             super().__init__()
             self.question_id = question_id
-            self.decision: Literal["allow", "always", "deny"] = decision
+            self.decision: Decision = decision
 
-    def __init__(self, palette: Palette, monotonic_ms: Callable[[], float]) -> None:
+    def __init__(self, palette: Palette, monotonic_ms: Callable[[], float], write: Callable[[str], None], *, alone_s: float = ALONE_S) -> None:
         super().__init__(id="question")
         self.palette = palette
-        self._monotonic_ms = monotonic_ms
+        self._monotonic_ms, self._write = monotonic_ms, write
+        self._alone_s = alone_s
+        self._letter: _Letter | None = None
+        self._timer: Timer | None = None
+        self._title = self._answers = ""
         self._slot: ToolSlot | None = None
         self._lines: list[Text] = []
         self._drawn_width = 0
@@ -79,9 +106,9 @@ class Question(ScrollView, can_focus=True):
             return
         more = f" · {others} more after this" if others else ""
         whose = f" · subagent {safe_line(asker, max_cells=40)}" if asker else ""
-        self.border_title = Content(f"{self._heading(slot)}{whose}{more}")
+        self._title = f"{self._heading(slot)}{whose}{more}"
         always = "a always · " if self._rule(slot) else ""
-        self.border_subtitle = Content(f"y or Enter allows · {always}n or Esc denies")
+        self._answers = f"y or Enter allows · {always}n or Esc denies"
         if self._slot is None or self._slot.question != slot.question:
             self._shown_ms = self._monotonic_ms()
             self._slot = slot
@@ -89,8 +116,9 @@ class Question(ScrollView, can_focus=True):
             self._layout()
             self.scroll_to(y=0, animate=False, immediate=True)
         self._slot = slot
+        self._frame()
 
-    def decide(self, decision: Literal["allow", "always", "deny"]) -> None:
+    def decide(self, decision: Decision) -> None:
         """Take an answer, unless the card has only just appeared, or offers no rule to be kept always."""
         if decision == "always" and (self._slot is None or not self._rule(self._slot)):
             return
@@ -112,24 +140,43 @@ class Question(ScrollView, can_focus=True):
         self.scroll_to(y=self.scroll_y + direction * max(1, self.scrollable_content_region.height - 1), animate=False, immediate=True)
 
     def on_key(self, event: events.Key) -> None:
-        """Answers and scrolling; everything else does nothing while the card is there."""
+        """Answers and scrolling; what else can be written is written, and so are keys that came before the composer had the focus."""
+        letter, self._letter = self._letter, None
+        if self._timer is not None:
+            self._timer.stop()
+        if self.screen.focused is not self:
+            event.stop()
+            if event.is_printable and event.character is not None:
+                self._write(event.character)
+            return
         match event.key:
-            case "y" | "Y" | "enter":
-                self.decide("allow")
-            case "a" | "A":
-                self.decide("always")
-            case "n" | "N" | "escape":
+            case "enter":
+                self.decide(letter.decision if letter is not None else "allow")
+            case "escape":
                 self.decide("deny")
             case "up" | "down":
                 self.scroll_to(y=self.scroll_y + (1 if event.key == "down" else -1), animate=False, immediate=True)
+            case _ if event.is_printable and event.character is not None:
+                self._take(event.character, letter)
             case _:
                 return
         event.stop()
+
+    def on_focus(self) -> None:
+        """Keys answer now, but not the one that was meant for something else."""
+        self.appear()
+        self._frame()
+
+    def on_blur(self) -> None:
+        """Keys go elsewhere now, and the card says how they come back."""
+        self._letter = None
+        self._frame()
 
     def on_resize(self, _event: events.Resize) -> None:
         """Lines are drawn for one width."""
         if self._slot is not None and self._drawn_width != self.scrollable_content_region.width:
             self._layout()
+        self._frame()
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         """As high as its lines; the style sheet caps it."""
@@ -144,6 +191,33 @@ class Question(ScrollView, can_focus=True):
         if line >= len(self._lines):
             return Strip.blank(width, base)
         return Strip(to_segments(self._lines[line], base, self._wrapping)).adjust_cell_length(width, base)
+
+    def _take(self, character: str, before: _Letter | None) -> None:
+        """Hold a letter that stands alone so far; what goes on is a word. `before`: what is held."""
+        decision = _LETTERS.get(character.lower())
+        is_answer = decision is not None and (decision != "always" or (self._slot is not None and bool(self._rule(self._slot))))
+        if before is not None or decision is None or not is_answer:
+            self._write((before.character if before is not None else "") + character)
+        elif self._alone_s:
+            self._letter = _Letter(character, decision, self.question_id)
+            self._timer = self.set_timer(self._alone_s, self._hear)
+        else:
+            self.decide(decision)
+
+    def _hear(self) -> None:
+        """Nothing came after the letter: it is the answer to what was asked then."""
+        letter, self._letter = self._letter, None
+        if letter is not None and letter.question_id == self.question_id:
+            self.decide(letter.decision)
+
+    def _frame(self) -> None:
+        """What is asked, how much of it there is, and what keys do."""
+        if self._slot is None:
+            return
+        is_long = len(self._lines) > self.scrollable_content_region.height > 0
+        length = f" · {len(self._lines)} lines, PageDown shows more" if is_long else ""
+        self.border_title = Content(self._title + length)
+        self.border_subtitle = Content(self._answers if self.screen.focused is self else "Esc comes back here to answer")
 
     def _layout(self) -> None:
         width = self.scrollable_content_region.width or max(8, self.app.size.width - 6)

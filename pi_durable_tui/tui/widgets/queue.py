@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from textual.widget import Widget
 
+from pi_durable_tui.tui.safe_text import safe_line
+
 if TYPE_CHECKING:
     from pi_durable_tui.tui.palette import Palette
     from pi_durable_tui.tui.rows import QueuedRow
 
 _SHOWN = 5
+_WHEN_CELLS = 19
+_LEAST_CELLS = 20
+"""So much of a message stays to be read beside a hint."""
 
 
 class Queue(Widget, can_focus=False):
@@ -21,6 +26,7 @@ class Queue(Widget, can_focus=False):
         super().__init__(id="queue")
         self.palette = palette
         self._rows: tuple[QueuedRow, ...] = ()
+        self.key = ""  # the one that takes the newest back, as it is shown
         self.display = False
 
     def show_rows(self, rows: tuple[QueuedRow, ...]) -> None:
@@ -32,7 +38,7 @@ class Queue(Widget, can_focus=False):
         self.refresh(layout=True)
 
     def render(self) -> Text:
-        """One line for each of the newest, and how many more there are."""
+        """One line for each of the newest, and how many more there are; behind the last one how it is taken back."""
         palette = self.palette
         text = Text(end="")
         hidden = len(self._rows) - _SHOWN
@@ -41,12 +47,16 @@ class Queue(Widget, can_focus=False):
         shown = self._rows[-_SHOWN:]
         for index, row in enumerate(shown):
             when = "delivered" if row.state == "delivered" else "queued, steers" if row.mode == "steer" else "queued, follow-up"
+            hint = f"   {self.key} takes it back" if self.key and row.state == "queued" and index == len(shown) - 1 else ""
+            room = self.size.width - 2 - _WHEN_CELLS - len(hint)
+            is_hinted = bool(hint) and room >= _LEAST_CELLS
             mark, color = ("→ ", palette.good) if row.state == "delivered" else ("⋯ ", palette.accent)
             text.append_text(
                 Text.assemble(
                     (mark, palette.style(color, bold=True)),
-                    (f"{when:<19}", palette.style(palette.muted)),
-                    (row.text, palette.style(palette.text)),
+                    (f"{when:<{_WHEN_CELLS}}", palette.style(palette.muted)),
+                    (safe_line(row.text, max_cells=room) if is_hinted else row.text, palette.style(palette.text)),
+                    (hint if is_hinted else "", palette.style(palette.muted, italic=True)),
                     "\n" if index < len(shown) - 1 else "",
                 )
             )

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from rich.cells import cell_len
 from rich.text import Text as Styled
 from textual import events
 from textual.message import Message
@@ -35,12 +36,14 @@ class Card:
     Attributes:
         conversation_id: Of the subagent; None: it is a command.
         said: The last line of what it says, "" before its first word.
+        is_growing: More of that line may come: of a long one the end is shown.
     """
 
     conversation_id: int | None
     name: str
     facts: tuple[str, ...]
     said: str
+    is_growing: bool = False
     is_asking: bool
 
 
@@ -72,6 +75,7 @@ def _card(subagent: Subagent, now_ms: int) -> Card:
         name=safe_line(subagent.name, max_cells=40),
         facts=tuple(facts),
         said=_said(view) if view is not None else "",
+        is_growing=view is not None and _is_growing(view),
         is_asking=view is not None and any(slot.status == "asking" for slot in view.live.tools),
     )
 
@@ -92,6 +96,22 @@ def _said(view: ConversationView) -> str:
             if isinstance(part, Text) and part.text.strip():
                 return safe_line(part.text[-_TAIL_CHARS:].rstrip().rpartition("\n")[2].strip())
     return ""
+
+
+def _is_growing(view: ConversationView) -> bool:
+    generation = view.live.generation
+    parts = generation.message.content if generation is not None and generation.message is not None else ()
+    return bool(parts) and isinstance(parts[-1], Text)
+
+
+def _end_of(text: str, cells: int) -> str:
+    """As much of the end of a line as fits."""
+    if cell_len(text) <= cells:
+        return text
+    end = text[-cells:]
+    while end and cell_len(end) >= cells:
+        end = end[1:]
+    return f"…{end}"
 
 
 class Subagents(Widget, can_focus=False):
@@ -142,7 +162,7 @@ class Subagents(Widget, can_focus=False):
             text.append(self._hint(shown, index), palette.style(palette.muted, italic=True))
             if card.said:
                 text.append("\n│ ", palette.style(palette.faint))
-                text.append(card.said, palette.style(palette.text))
+                text.append(_end_of(card.said, self.size.width - 2) if card.is_growing else card.said, palette.style(palette.text))
         hidden = len(self._cards) - len(shown)
         if hidden > 0:
             text.append(f"\n  … and {hidden} older", palette.style(palette.muted))
