@@ -10,7 +10,6 @@
             models=my_gateway,  # a ModelGateway
             clock=clock,
             entropy=durable.SystemEntropy(),
-            environment=lambda conversation_id, agent: my_environment,
             tools=[my_tool],
         )
         chats = await harness.chats()
@@ -47,46 +46,68 @@ from pi_durable_tui.errors import (
     StoreCorrupt,
     StoreLocked,
 )
-from pi_durable_tui.harness.conversation import Conversation
-from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, Hooks
+from pi_durable_tui.harness.approval import ApprovalRequest, Approver, Rule, Verdict
+from pi_durable_tui.harness.chats import Chat
+from pi_durable_tui.harness.conversation import Conversation, SubmitMode, Withdrawal
+from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, HookedCompaction, Hooks
 from pi_durable_tui.harness.extensions.registry import Command, CommandContext, Extension
 from pi_durable_tui.harness.extensions.task_definition import Advance, End, Ending, Move, Sleep, TaskDefinition, Wait
 from pi_durable_tui.harness.harness import Harness
-from pi_durable_tui.harness.live import Agent, Live
+from pi_durable_tui.harness.live import Agent, Budget, CompactionRun, Failure, Generation, Inbox, InboxItem, Live, RetryWait, Run, ToolSlot, UsageTotals
+from pi_durable_tui.harness.live import Draft as ComposerDraft
 from pi_durable_tui.harness.observation.events import AgentEvent
+from pi_durable_tui.harness.observation.following import follow_tasks, follow_view
+from pi_durable_tui.harness.observation.frames import Frame
+from pi_durable_tui.harness.observation.inspection import Inspection, TaskInfo, TaskNode
+from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.harness.ports import (
+    AgentProfile,
+    BackgroundCalls,
+    BackgroundInfo,
+    Deferred,
+    Delegation,
     Diagnostic,
+    Effects,
     Environment,
+    FailureReason,
     Finished,
+    Join,
     ModelEvent,
     ModelFailed,
     ModelGateway,
     ModelInfo,
     ModelRequest,
+    Reconciled,
+    SubagentInfo,
+    Subagents,
     TextDelta,
     ThinkingDelta,
     Tool,
     ToolCallDelta,
     ToolContext,
     ToolResult,
+    ToolSpec,
     UsageReport,
 )
 from pi_durable_tui.harness.runs import Desk
 from pi_durable_tui.harness.services import Report
-from pi_durable_tui.harness.settings import Compaction, Progress, Retry, Settings
+from pi_durable_tui.harness.settings import Compaction, Limits, Progress, Retry, Settings
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.records.codec import from_json, to_json
-from pi_durable_tui.records.commit import Commit
+from pi_durable_tui.records.commit import Commit, DocumentChange
 from pi_durable_tui.records.conversation import Conversation as ConversationRecord
+from pi_durable_tui.records.conversation import ForkPoint
 from pi_durable_tui.records.document import Definition
-from pi_durable_tui.records.entry import USER, Entry, StoredEntry
+from pi_durable_tui.records.entry import USER, Edit, Entry, StoredEntry
 from pi_durable_tui.records.json import Json, JsonObject
 from pi_durable_tui.records.messages import (
     AssistantMessage,
     Content,
     Image,
+    Message,
     Problem,
+    StopReason,
     SystemMessage,
     Text,
     Thinking,
@@ -95,14 +116,16 @@ from pi_durable_tui.records.messages import (
     Usage,
     UserMessage,
 )
+from pi_durable_tui.records.modes import ApprovalMode, ThinkingLevel
 from pi_durable_tui.records.submission import Done, Placed, Queued, Submission, Unanswered
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Orphaned, Outcome, Pending, Running, Sleeping, Task, Terminal, Waiting
+from pi_durable_tui.session.documents import Draft as DocumentDraft
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.session.watch import Overflowed, Watch
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import MemoryStorage
-from pi_durable_tui.storage.port import Storage
+from pi_durable_tui.storage.port import Page, Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 
 __all__ = [
@@ -111,24 +134,40 @@ __all__ = [
     "Advance",
     "Agent",
     "AgentEvent",
+    "AgentProfile",
+    "ApprovalMode",
+    "ApprovalRequest",
+    "Approver",
     "AssistantMessage",
+    "BackgroundCalls",
+    "BackgroundInfo",
     "BadRequest",
     "Blocked",
+    "Budget",
+    "Chat",
     "Clock",
     "Command",
     "CommandContext",
     "Commit",
     "Compaction",
+    "CompactionRun",
     "Completed",
+    "ComposerDraft",
     "Content",
     "Conversation",
     "ConversationBusy",
     "ConversationRecord",
     "ConversationView",
+    "Deferred",
     "Definition",
+    "Delegation",
     "Desk",
     "Diagnostic",
+    "DocumentChange",
+    "DocumentDraft",
     "Done",
+    "Edit",
+    "Effects",
     "End",
     "Ending",
     "Entropy",
@@ -137,17 +176,29 @@ __all__ = [
     "EnvironmentFailure",
     "Extension",
     "Failed",
+    "Failure",
+    "FailureReason",
     "Faulted",
     "Finished",
+    "ForkPoint",
+    "Frame",
+    "Generation",
     "Harness",
     "HookedCall",
+    "HookedCompaction",
     "Hooks",
     "Image",
+    "Inbox",
+    "InboxItem",
+    "Inspection",
+    "Join",
     "Json",
     "JsonObject",
+    "Limits",
     "Live",
     "ManualClock",
     "MemoryStorage",
+    "Message",
     "ModelEvent",
     "ModelFailed",
     "ModelGateway",
@@ -158,6 +209,7 @@ __all__ = [
     "Orphaned",
     "Outcome",
     "Overflowed",
+    "Page",
     "Pending",
     "PidurableError",
     "Placed",
@@ -165,10 +217,15 @@ __all__ = [
     "Progress",
     "Queued",
     "ReadOnlySession",
+    "Reconciled",
+    "Recovery",
     "Refused",
     "Report",
     "RequestConflict",
     "Retry",
+    "RetryWait",
+    "Rule",
+    "Run",
     "Running",
     "SchemaTooNew",
     "SeededEntropy",
@@ -178,37 +235,51 @@ __all__ = [
     "Settings",
     "Sleep",
     "Sleeping",
+    "StopReason",
     "Storage",
     "StorageRejected",
     "StoreCorrupt",
     "StoreLocked",
     "StoredEntry",
+    "SubagentInfo",
+    "Subagents",
     "Submission",
+    "SubmitMode",
     "SystemClock",
     "SystemEntropy",
     "SystemMessage",
     "Task",
     "TaskDefinition",
+    "TaskInfo",
+    "TaskNode",
     "TaskRuntime",
     "Terminal",
     "Text",
     "TextDelta",
     "Thinking",
     "ThinkingDelta",
+    "ThinkingLevel",
     "Tool",
     "ToolCall",
     "ToolCallDelta",
     "ToolContext",
     "ToolResult",
     "ToolResultMessage",
+    "ToolSlot",
+    "ToolSpec",
     "Transaction",
     "Unanswered",
     "Usage",
     "UsageReport",
+    "UsageTotals",
     "UserMessage",
+    "Verdict",
     "Wait",
     "Waiting",
     "Watch",
+    "Withdrawal",
+    "follow_tasks",
+    "follow_view",
     "from_json",
     "open_jsonl",
     "open_sqlite",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Self
 
 from pi_durable_tui.clock import Clock
@@ -51,6 +52,13 @@ from pi_durable_tui.storage.port import Storage
 BUILT_IN = "pidurable"
 
 
+@dataclass(frozen=True, slots=True)
+class _Directory:
+    """The environment of tools that need no more than a path."""
+
+    cwd: str
+
+
 class Harness:
     """See the module docstring; made by `open`. Used on one event loop."""
 
@@ -74,7 +82,7 @@ class Harness:
         models: ModelGateway,
         clock: Clock,
         entropy: Entropy,
-        environment: Callable[[int, Agent], Environment],
+        environment: Callable[[int, Agent], Environment] | None = None,
         tools: Sequence[Tool] = (),
         extensions: Sequence[Extension] = (),
         settings: Settings | None = None,
@@ -84,8 +92,11 @@ class Harness:
     ) -> Self:
         """Open a session for work: recover what a killed process left, run nothing yet.
 
+        Over a storage that was opened read-only it recovers and runs nothing, and follows what another process writes (rule OB-6).
+
         Args:
             storage: Owned by the harness from now on; closed by `close`.
+            environment: (conversation id, its agent) -> what its tools act on; None: no more than the agent's directory.
             tools: Installed as an extension of the name "pidurable", before `extensions`.
             approver: Decides whether a call may be carried out; by default the approval mode alone.
             hide: Takes loaded keys out of everything that is written (rule SA-17).
@@ -103,7 +114,7 @@ class Harness:
             models=models,
             registry=registry,
             settings=settings or Settings(),
-            environment=environment,
+            environment=environment or (lambda _conversation_id, agent: _Directory(agent.cwd)),
             report=reporter or (lambda _report: None),
             approver=approver,
         )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,13 +12,31 @@ from pathlib import Path
 import pytest
 
 from pi_durable_tui import library
-from tests.support.harness_rig import Folder, Rig
+from tests.support.harness_rig import Rig
 from tests.support.scripted_model import ScriptedModel, say
 
 
 def test_every_name_that_is_promised_is_there_once() -> None:
     assert [name for name in library.__all__ if not hasattr(library, name)] == []
     assert len(set(library.__all__)) == len(library.__all__)
+
+
+def test_every_type_that_a_promised_one_hands_out_or_takes_is_promised_too() -> None:
+    """Beside those that only whoever writes a storage or a screen deals with."""
+    aside = {"Address", "Batch", "DocumentStep", "Dump", "EntriesOf", "Metadata", "Permissions", "Provider", "PutAside", "Revisions", "StoredDocument"}
+    promised = [getattr(library, name) for name in library.__all__]
+    missing: dict[str, str] = {}
+    for each in promised:
+        if not inspect.isclass(each) or not each.__module__.startswith("pi_durable_tui"):
+            continue
+        calls = [member.fget if isinstance(member, property) else member for name, member in vars(each).items() if not name.startswith("_")]
+        hints = [each.__annotations__] if "__annotations__" in vars(each) else []
+        hints += [getattr(member, "__func__", member).__annotations__ for member in calls if hasattr(getattr(member, "__func__", member), "__annotations__")]
+        for name in {name for hint in hints for text in hint.values() for name in re.findall(r"[A-Z]\w+", str(text))} - aside:
+            found = getattr(inspect.getmodule(each), name, None)
+            if inspect.isclass(found) and found.__module__.startswith("pi_durable_tui") and found not in promised:
+                missing[name] = each.__qualname__
+    assert missing == {}
 
 
 @pytest.mark.slow
@@ -35,7 +55,6 @@ async def test_the_program_of_its_docstring_works(tmp_path: Path) -> None:
             models=ScriptedModel(clock, say("done")),
             clock=clock,
             entropy=library.SystemEntropy(),
-            environment=lambda _conversation_id, agent: Folder(agent.cwd),
         )
         chats = await harness.chats()
         chat = await harness.conversation(chats[0].conversation_id) if chats else await harness.create_conversation(library.Agent(model="any/name"))
