@@ -220,16 +220,19 @@ class Harness:
         return await chatting.chats(self.session, most=most)
 
     async def start_task(self, conversation_id: int, kind: str, task_input: JsonObject, checkpoint: Checkpoint, *, background: bool = False) -> int:
-        """Create a task of an installed kind and run it; returns its id once it is stored.
+        """Create a task of an installed kind and run it; returns its id once it is stored. Each call makes another one.
 
         Raises:
             BadRequest: No definition of that kind is installed. Nothing was written.
+            NotFound: There is no such conversation. Nothing was written.
         """
         definition = self._services.registry.task(kind)
         if definition is None:
             raise BadRequest(f"No task kind {kind!r} is installed. Nothing was written.")
 
         async def write(transaction: Transaction) -> int:
+            if await transaction.conversation(conversation_id) is None:
+                raise NotFound(f"conversation {conversation_id}", where=self.session.storage.name)
             task = Task(
                 id=transaction.new_id(),
                 kind=kind,

@@ -85,7 +85,12 @@ class Desk:
     # --------------------------------------------------------------------------------------------------------- placing
 
     def notify(self, text: str, settings: Settings, *, request_id: str, data: JsonObject) -> Submission:
-        """Let the program tell the model something: now when nothing runs, which begins a run, else after the current tool round."""
+        """Let the program tell the model something: now when nothing runs, which begins a run, else after the current tool round.
+
+        Args:
+            request_id: New in the conversation, so that nothing is told twice: where it is known, the commit ends in StorageRejected.
+            data: Goes into the data of the entry, for people and programs.
+        """
         return self.hand_in("steer", (Text(text=clean_text(text)),), settings, request_id=request_id, kind=NOTICE, data=data)
 
     def hand_in(

@@ -123,3 +123,36 @@ async def test_what_could_not_be_read_again_is_refused_and_the_session_goes_on(t
 async def badly_written(transaction: library.Transaction) -> None:
     state = library.Pending(checkpoint={"phase": "count"})
     transaction.put_task(library.Task(id=transaction.new_id(), kind="count", version="one", conversation_id=1, input={}, state=state, created_at_ms=0))  # type: ignore[arg-type]
+
+
+async def test_a_task_of_no_kind_or_in_no_conversation_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, extensions=[library.Extension(name="test", tasks=(library.TaskDefinition(kind="work", phases={}),))])
+    chat = await rig.start()
+    seq = rig.harness.session.next_seq
+    with pytest.raises(library.BadRequest, match="'play' is installed"):
+        await rig.harness.start_task(chat.id, "play", {}, {"phase": "start"})
+    with pytest.raises(library.NotFound, match="conversation 999"):
+        await rig.harness.start_task(999, "work", {}, {"phase": "start"})
+    assert (rig.harness.session.next_seq, rig.harness.failed) == (seq, None)
+
+
+async def test_what_is_told_under_a_known_request_id_ends_the_task_that_tells_it_and_no_other(tmp_path: Path) -> None:
+    async def tell(runtime: library.TaskRuntime) -> None:
+        async def write(transaction: library.Transaction, task: library.Task) -> library.Move:
+            desk = await library.Desk.take(transaction, task.conversation_id)
+            desk.notify("It is done.", runtime.services.settings, request_id="the end", data={})
+            desk.put_back()
+            return library.End(library.Completed(value="told"))
+
+        await runtime.commit(write)
+
+    rig = Rig(tmp_path, extensions=[library.Extension(name="test", tasks=(library.TaskDefinition(kind="teller", phases={"tell": tell}),))])
+    chat = await rig.start(say("good"))
+    outcomes = []
+    for _ in range(2):
+        outcomes.append(await rig.harness.ended(await rig.harness.start_task(chat.id, "teller", {}, {"phase": "tell"})))
+        await rig.run_out(chat)
+    assert outcomes[0] == library.Completed(value="told")
+    assert isinstance(outcomes[1], library.Faulted)
+    assert "Request 'the end' of conversation" in outcomes[1].message
+    assert [entry.kind for entry in await rig.entries(chat.id)] == ["pidurable.notice", "pi.assistant"]
