@@ -243,6 +243,43 @@ async def test_a_close_ends_it_leaves_nothing_unfinished_and_is_told_once(tmp_pa
     await rig.close()
 
 
+@pytest.mark.rule("TO-10", "TK-13", "PR-5", "PR-6", "PR-7")
+async def test_a_process_that_only_opens_and_closes_leaves_what_a_kill_cut_off_to_the_next_one(tmp_path: Path) -> None:
+    server = Server()
+    rig = rig_of(tmp_path, server, "sqlite")
+    chat_id = await serving(rig, server, "facts")
+    await rig.kill()
+    await rig.open()
+    found = await rig.tasks()
+    await rig.close()
+    await rig.open()
+    assert await rig.tasks() == found
+    await rig.harness.resume()
+    await rig.settle()
+    (notice,) = await notices(rig, chat_id)
+    assert said(notice).endswith(f"{KILLED}\n[process 7 was ended]")
+    await rig.close()
+
+
+@pytest.mark.rule("TO-10", "SE-7")
+async def test_a_call_that_had_not_begun_when_the_program_was_closed_begins_once(tmp_path: Path) -> None:
+    server = Server()
+    rig = rig_of(tmp_path, server, "sqlite")
+    chat = await rig.start(call(("serve", {})), say("It runs."))
+    await chat.submit("start it")
+    for _ in range(20_000):  # until the commit that makes the task, and no further
+        await asyncio.sleep(0)
+        if any(task.kind == "pi.background" for task in rig.harness.task_graph()):
+            break
+    await rig.close()
+    assert server.begun == 0
+    rig.model.then(say("It runs."))
+    await (await rig.open()).resume()
+    await rig.until(lambda: server.begun == 1, jump=True)
+    assert await notices(rig, chat.id) == []
+    await rig.close()
+
+
 @pytest.mark.rule("TO-10", "TK-15", "TK-16", "TU-8")
 async def test_esc_passes_it_over_and_stopping_it_is_told_without_asking_the_model(tmp_path: Path) -> None:
     server = Server()

@@ -32,7 +32,7 @@ from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import NOTICE, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
 from pi_durable_tui.records.messages import Problem, Text, UserMessage
-from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Pending, Task, Terminal, moved
+from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Pending, Running, Task, Terminal, moved
 from pi_durable_tui.session.transaction import Transaction
 
 KILLED = Diagnostic("error", "interrupted", "The program was killed, and this ended with it. It may have done its work in part.")
@@ -128,18 +128,24 @@ async def close_background(transaction: Transaction, task: Task, ending: Ending)
 async def end_with_the_process(services: Services, table: TaskTable) -> None:
     """The harness closes, and what goes on in the background has ended with its handlers: store that, so that nothing is left unfinished.
 
-    What cannot be stored is told by the next process instead.
+    What did not work in this process is left to the next one: what has not begun begins there, and what a kill had cut off is looked after.
+    What cannot be stored is told by it, too.
     """
-    for task_id in [task.id for task in table.tasks.values() if task.kind == BACKGROUND]:
+    for task_id in [task.id for task in table.tasks.values() if task.kind == BACKGROUND and _is_at_work(task)]:
 
         async def write(transaction: Transaction, task_id: int = task_id) -> None:
             task = table.tasks.get(task_id)
-            if task is not None:
+            if task is not None and _is_at_work(task):
                 await _close(transaction, task, CLOSED)
                 transaction.put_task(moved(task, Terminal(outcome=Aborted()), at_ms=transaction.now_ms))
 
         with contextlib.suppress(StorageRejected, SessionClosed, SessionFailed):
             await services.session.commit(write, priority="outcome")
+
+
+def _is_at_work(task: Task) -> bool:
+    """Whether its tool works in this process."""
+    return isinstance(task.state, Running) and task.state.checkpoint.get("phase") == "run" and not task.restarts
 
 
 async def _close(transaction: Transaction, task: Task, remark: Diagnostic) -> None:
