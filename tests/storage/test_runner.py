@@ -12,6 +12,7 @@ import pytest
 
 from pi_durable_tui.errors import SessionClosed
 from pi_durable_tui.storage.runner import InlineRunner, Runner, ThreadRunner
+from tests.support.patience import RUN_S
 
 
 @pytest.fixture(params=[ThreadRunner, InlineRunner])
@@ -112,5 +113,5 @@ async def main():
     job.cancel()
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=RUN_S)
     assert (done.stdout, done.stderr) == ("ended\n", "")

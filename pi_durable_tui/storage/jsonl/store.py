@@ -44,7 +44,7 @@ class JsonlStorage:
         self._writer = writer
         self._runner = runner
         self._on_close = on_close
-        self._is_closed = False
+        self._closing: asyncio.Future[None] | None = None
         self._turn = asyncio.Lock()  # one at a time on the files: a commit whose caller has gone still ends before the next
 
     @property
@@ -162,14 +162,9 @@ class JsonlStorage:
             await self._runner.run(self._source.verify)
 
     async def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            async with self._turn:
-                await self._runner.run(self._close)
-        finally:
-            self._runner.stop()
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._shut())
+        await asyncio.shield(self._closing)  # a cancelled wait must not leave the store locked (rule SE-8)
 
     async def _commit(self, writer: Writer, batch: Batch) -> int:
         async with self._turn:
@@ -201,8 +196,15 @@ class JsonlStorage:
         return self._writer
 
     def _check_open(self, what: str) -> None:
-        if self._is_closed:
+        if self._closing is not None:
             raise SessionClosed(what)
+
+    async def _shut(self) -> None:
+        try:
+            async with self._turn:
+                await self._runner.run(self._close)
+        finally:
+            self._runner.stop()
 
     def _close(self) -> None:
         try:

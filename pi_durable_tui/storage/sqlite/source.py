@@ -77,16 +77,18 @@ class Follower:
         if self._has_changed():
             self.close()
         try:
-            return self._attempt(work)
+            found = self._attempt(work)
+            if not self._was_written():
+                return found
         except StoreCorrupt:
             if not self._has_changed():
                 raise
             # A writer came while the file was taken as unchanging: what looked like damage was its work.
-            self.close()
-            return self._attempt(work)
         except EnvironmentFailure:
             self.close()  # the next read opens again, in the way that fits then
             raise
+        self.close()
+        return self._attempt(work)
 
     def close(self) -> None:
         if self._sql is not None:
@@ -128,6 +130,10 @@ class Follower:
             self._mark = self._mark or _OLD
         self._sql = newer or sql
         return self._sql
+
+    def _was_written(self) -> bool:
+        """True when a file that was taken as unchanging was written meanwhile: one part of what was read may be older than another."""
+        return self._mark not in (None, _OLD) and self._mark != (self._files.changed_at_ns(self._path), self._files.size_bytes(self._path))
 
     def _has_changed(self) -> bool:
         """True when a file that was taken as unchanging may have been written; one read through the log may change at will."""

@@ -7,6 +7,7 @@ every later commit raises SessionFailed; the same commit is never tried again (r
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TypeVar
@@ -57,7 +58,7 @@ class SqliteStorage:
         self._writer = writer
         self._runner = runner
         self._on_close = on_close
-        self._is_closed = False
+        self._closing: asyncio.Future[None] | None = None
 
     @property
     def read_only(self) -> bool:
@@ -71,18 +72,13 @@ class SqliteStorage:
         return await self._read(lambda reads: reads.metadata())
 
     async def commit(self, batch: Batch) -> int:
-        writer = self._writer
-        if writer is None:
-            raise ReadOnlySession("A commit")
-        self._check_open("A commit")
+        writer = self._owner("A commit")
         return await self._runner.run(lambda: writer.commit(batch))
 
     async def has_room(self) -> bool:
-        writer = self._writer
-        if writer is None:
-            return False
         self._check_open("A look at the free space")
-        return await self._runner.run(writer.has_room)
+        writer = self._writer
+        return False if writer is None else await self._runner.run(writer.has_room)
 
     async def put_aside(self) -> tuple[PutAside, ...]:
         self._check_open("A read")
@@ -167,10 +163,7 @@ class SqliteStorage:
 
     async def restore(self, dump: Dump) -> None:
         """See `storage.dump.Convertible`."""
-        self._check_open("A restored copy")
-        writer = self._writer
-        if writer is None:
-            raise ReadOnlySession("A restored copy")
+        writer = self._owner("A restored copy")
         await self._runner.run(lambda: writer.restore(dump))
 
     async def verify(self) -> None:
@@ -182,21 +175,29 @@ class SqliteStorage:
         await self._read(Reads.verify)
 
     async def close(self) -> None:
-        if self._is_closed:
-            return
-        self._is_closed = True
-        try:
-            await self._runner.run(self._close)
-        finally:
-            self._runner.stop()
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._shut())
+        await asyncio.shield(self._closing)  # a cancelled wait must not leave the store locked (rule SE-8)
 
     async def _read(self, work: Callable[[Reads], T]) -> T:
         self._check_open("A read")
         return await self._runner.run(lambda: self._source.read(work))
 
+    def _owner(self, what: str) -> Writer:
+        self._check_open(what)
+        if self._writer is None:
+            raise ReadOnlySession(what)
+        return self._writer
+
     def _check_open(self, what: str) -> None:
-        if self._is_closed:
+        if self._closing is not None:
             raise SessionClosed(what)
+
+    async def _shut(self) -> None:
+        try:
+            await self._runner.run(self._close)
+        finally:
+            self._runner.stop()
 
     def _close(self) -> None:
         try:
