@@ -243,7 +243,7 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
         duration_ms=_integer(data.get("durationMs")),
         output=shown.text,
         colors=shown.spans,
-        amount=safe_line(" · ".join(images) if images else _size(_integer(details.get("outputBytes"))) if details.get("outputPath") else ""),
+        amount=safe_line(_amount(details, images)),
         diff=safe_text(_string(details.get("diff"))),
         added_lines=_integer(details.get("added")) or 0,
         removed_lines=_integer(details.get("removed")) or 0,
@@ -350,6 +350,13 @@ def _with_next_step(text: str, reason: str) -> str:
 def _title(name: str, title: str, arguments: JsonObject) -> str:
     """What a call is about; one that was refused before anybody named it is known by its path or command."""
     return title if title not in ("", name) else _string(arguments.get("path")) or _string(arguments.get("command"))
+
+
+def _amount(details: JsonObject, images: Sequence[str]) -> str:
+    """What a result is when the number of its lines does not tell; "" when it does."""
+    if isinstance(details.get("background"), int):
+        return "started in the background"
+    return " · ".join(images) if images else _size(_integer(details.get("outputBytes"))) if details.get("outputPath") else ""
 
 
 def _size(size_bytes: int | None) -> str:

@@ -16,6 +16,7 @@ from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui.app import PidurableApp
 from pi_durable_tui.tui.bridge import Opened
 from pi_durable_tui.tui.palette import DARK, Palette
+from pi_durable_tui.tui.rows import Notice
 from pi_durable_tui.tui.status import Place
 from tests.support.tui_conversation import FakeConversation, FakeHarness, FakeWorkspace, HarnessThread, opened
 from tests.support.tui_views import START_MS, view
@@ -38,6 +39,7 @@ class Rig:
         workspace: FakeWorkspace | None = None,
         waits: bool = False,
         house: Any = None,
+        told: Sequence[Notice] = (),
         **options: Any,
     ):
         self.clock = ManualClock(START_MS + 4_000)
@@ -45,7 +47,7 @@ class Rig:
         self.conversation: FakeConversation = self.thread.call(FakeConversation, first)
         self.following: FakeConversation = self.thread.call(FakeConversation, view(conversation_id=2))
         self.opened = opened(self.thread, self.conversation, self.following, *(self.thread.call(FakeConversation, other) for other in others), seam=seam)
-        self.opened = replace(self.opened, waits=waits, house=house)
+        self.opened = replace(self.opened, waits=waits, house=house, notices=tuple(told))
         if workspace is not None:
             self.opened = replace(self.opened, workspace=replace(workspace, asked=self.conversation.asked))
         self._refuse = refuse

@@ -12,13 +12,15 @@ from pi_durable_tui.harness.observation.inspection import TaskNode
 from pi_durable_tui.records.entry import NOTICE, Entry, StoredEntry
 from pi_durable_tui.records.messages import Text, UserMessage
 from pi_durable_tui.tui.actions.tree import task_rows
+from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.following import Sight
+from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.projection import Projection
-from pi_durable_tui.tui.rows import MarkRow, ToolRow, queued_rows
+from pi_durable_tui.tui.rows import MarkRow, ToolRow, entry_rows, queued_rows
 from pi_durable_tui.tui.status import ends_with_us
 from pi_durable_tui.tui.widgets.subagents import cards
 from tests.support.tui_rig import running
-from tests.support.tui_views import START_MS, slot, view
+from tests.support.tui_views import START_MS, result, slot, view
 
 SLOT = ToolSlot(
     task_id=12,
@@ -121,3 +123,12 @@ def test_a_node_of_the_task_tree_is_named_by_its_command():
     )
     (row,) = task_rows([node], START_MS + 5_000)
     assert (row.label, row.state) == ("bash npm run dev", "run · 5s · in the background")
+
+
+@pytest.mark.rule("TU-5", "TO-10")
+def test_the_row_of_a_call_that_went_into_the_background_says_so_and_counts_no_lines() -> None:
+    started = result(3, "bash", "bash npm run dev", "It goes on in the background as number 12.", details={"background": 12})
+    (row,) = entry_rows(started)
+    assert isinstance(row, ToolRow)
+    lines = [line.plain.rstrip() for line in Painter(width=80, palette=DARK).lines(row, unfolded=False)]
+    assert lines == ["", "✓ bash  npm run dev  started in the background · 0.1s"]

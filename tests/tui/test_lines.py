@@ -18,7 +18,7 @@ from pi_durable_tui.tui.draw.marks import copied
 from pi_durable_tui.tui.draw.paint import Painter
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.projection import Projection
-from pi_durable_tui.tui.rows import MarkRow, Notice, Row, UserRow, can_unfold
+from pi_durable_tui.tui.rows import MarkRow, Notice, Row, ToolRow, UserRow, can_unfold
 from tests.support.scripted_model import Hold, call
 from tests.support.tui_rig import running
 from tests.support.tui_views import answer, result, slot, user, view, with_live
@@ -66,6 +66,24 @@ async def test_a_card_shows_the_newest_words_of_a_subagent_that_writes_a_long_li
         (card,) = [line for line in shown.split("\n") if line.startswith("│ …")]
         assert card.endswith(end)
         assert 57 <= cell_len(card) <= 60
+
+
+@pytest.mark.rule("TU-5")
+@pytest.mark.parametrize(
+    ("name", "exit_code", "shown"),
+    [
+        ("edit", None, ["  │ line 1", "  │ line 2", "  │ line 8", "    … 12 more lines"]),
+        ("ops__deploy", None, ["  │ line 1", "  │ line 2", "  │ line 8", "    … 12 more lines"]),
+        ("bash", 1, ["    … 12 lines before", "  │ line 13", "  │ line 19", "  │ line 20"]),
+    ],
+)
+def test_a_failure_shows_the_part_that_says_why(name: str, exit_code: int | None, shown: list[str]) -> None:
+    """Of a command that is the end; of an edit that found nothing it is the beginning, and what stands there instead follows."""
+    output = "\n".join(f"line {number}" for number in range(1, 21))
+    row = ToolRow(key="t", name=name, title=f"{name} x", status="failed", started_at_ms=0, output=output, exit_code=exit_code)
+    lines = drawn(row)
+    assert [lines[2], lines[3], lines[-2], lines[-1]] == shown
+    assert len(lines) == 11
 
 
 @pytest.mark.rule("TU-14")
@@ -160,12 +178,15 @@ async def test_what_is_typed_or_pasted_while_the_task_graph_has_the_keys_goes_in
 @pytest.mark.rule("CL-5")
 async def test_without_a_model_nothing_is_sent_and_the_message_stays_in_the_composer() -> None:
     nobody = view()
-    async with running(replace(nobody, agent=Agent(model=None, cwd="/"))) as rig:
+    ways = Notice(tone="warn", text="No key was found.\nWith a key: set KEY, and start again.")
+    async with running(replace(nobody, agent=Agent(model=None, cwd="/")), told=[ways]) as rig:
+        assert "With a key" in rig.text()
         await rig.type("do it")
         await rig.press("enter")
         assert rig.asked == []
         assert rig.chat.prompt.text == "do it"
         assert "! No model is chosen: nothing was sent, your message is still here.\n  /model (Alt+P) chooses one." in rig.text()
+        assert "! No key was found.\n  With a key: set KEY, and start again." in rig.text(), "what can be done about it stays"
 
 
 @dataclass

@@ -71,6 +71,7 @@ class Outbox:
             return
         if app.view.agent.model is None:  # nobody would answer: better sent once somebody does
             app.chat.prompt.put_back([text])
+            app.deeds.project.remind()
             app.tell("warn", f"No model is chosen: nothing was sent, your message is still here.\n/model{_key(app.keymap.shown('pick_model'))} chooses one.")
             return
         app.run_worker(self._submit(app.bridge, text, "steer" if mode == "steer" and app.view.is_busy else "followUp"))

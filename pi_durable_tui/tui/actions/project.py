@@ -35,12 +35,16 @@ class Project:
     async def begin(self, opened: Opened) -> None:
         """Say what there is to say, and ask about what nobody has decided about; nothing goes on and nothing is sent before the answer."""
         self._opened = opened
-        for notice in opened.notices:
-            self._app.chat.say(notice)
+        self.remind()
         question = await self._call(opened, opened.workspace.undecided())
         if question is not None:
             await self._ask(opened, question)
         self._offer(opened)
+
+    def remind(self) -> None:
+        """Say again what there was to say at the opening: why no model is there, and every way to one."""
+        for notice in self._opened.notices if self._opened is not None else ():
+            self._app.chat.say(notice)
 
     def trust(self, _argument: str) -> None:
         """Show the project's files and how they stand; change it."""

@@ -26,6 +26,8 @@ MARGIN_CELLS = 2
 MAX_TEXT_CELLS = 116
 _FOLDED_DIFF_LINES = 14
 _FOLDED_FAILURE_LINES = 8
+_TOLD_AT_THE_END = frozenset({"bash", "subagent"})
+"""What went wrong is said last by these; by all others first."""
 _LINES_OF_ONE = 3  # of a line that is too long and says why something failed
 _FOLDED_USER_LINES = 10
 _TAIL_LINES = 5
@@ -195,13 +197,17 @@ class Painter:
             return []
         count = row.output.count("\n") + 1
         limit = _UNFOLDED_LINES if unfolded else _OWN_LINES if row.is_own else _FOLDED_FAILURE_LINES if is_over else _TAIL_LINES
-        hidden = max(0, count - limit)
-        result = [self._faint(f"… {hidden} line{'s' if hidden > 1 else ''} before" + ("" if unfolded else self._unfolds))] if hidden else []
+        hidden, says_first = max(0, count - limit), row.status == "failed" and row.name not in _TOLD_AT_THE_END
+        where = "more line" if says_first else "line"
+        more = f"… {hidden} {where}{'s' if hidden > 1 else ''}{'' if says_first else ' before'}" + ("" if unfolded else self._unfolds)
         bar, style = ours(self.palette.style(self.palette.faint)), self.palette.style(self.palette.muted)
         room, lines = self._room - 2, _LINES_OF_ONE if row.status == "failed" else 1
-        for text in colored_lines(row, hidden, style):
+        result: list[Text] = []
+        for text in colored_lines(row, 0 if says_first else hidden, style)[:limit]:
             parts = self._markdown.wrap(text, room) if unfolded else self._wrapped(text, room, lines=lines)
             result += [Text.assemble(("  │ ", bar), part, end="") for part in parts]
+        if hidden:
+            result.insert(len(result) if says_first else 0, self._faint(more))
         return result
 
     def _mark(self, row: MarkRow) -> list[Text]:
