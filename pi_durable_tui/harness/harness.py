@@ -6,6 +6,7 @@ restart (rule SE-7), so that a close and a kill can be told apart afterwards.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class Harness:
         self._services = services
         self._table = table
         self._scheduler = Scheduler(services, table)
-        self._is_closed = False
+        self._closing: asyncio.Task[None] | None = None
         services.session.subscribe(table.adopt)
         services.session.subscribe(self._scheduler.adopt)
         self._time_limit = TimeLimit(services, table)
@@ -296,12 +297,14 @@ class Harness:
     async def close(self) -> None:
         """Stop the handlers, hand running tasks back as pending without counting a restart, and close the store (rule SE-7).
 
-        May be called again. Tasks that could not be handed back, because the session failed or the disk is full, count as cut off at the
-        next opening.
+        May be called again, and by a handler, which it ends. Cancelling ends only the wait. Tasks that could not be handed back, because the
+        session failed or the disk is full, count as cut off at the next opening.
         """
-        if self._is_closed:
-            return
-        self._is_closed = True
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._shut(), name="close")
+        await asyncio.shield(self._closing)
+
+    async def _shut(self) -> None:
         await self._scheduler.stop()
         await self._time_limit.stop()
         try:
@@ -310,8 +313,10 @@ class Harness:
                 with contextlib.suppress(StorageRejected):
                     await self.session.commit(self._hand_back, priority="outcome")
         finally:
-            await self._services.models.close()
-            await self.session.close()
+            try:
+                await self._services.models.close()
+            finally:
+                await self.session.close()
 
     async def _hand_back(self, transaction: Transaction) -> None:
         for task in self._table.tasks.values():

@@ -12,7 +12,7 @@ import pytest
 
 from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
-from pi_durable_tui.errors import ReadOnlySession
+from pi_durable_tui.errors import ReadOnlySession, SessionClosed
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.extensions.task_definition import TaskDefinition, Wait
 from pi_durable_tui.harness.harness import Harness
@@ -415,3 +415,53 @@ async def test_close_does_not_wait_for_ever_for_a_handler_that_ignores_it(tmp_pa
     assert closing.exception() is None
     assert isinstance(rig.reports, list)
     assert all(isinstance(report, Report) for report in rig.reports)
+
+
+@pytest.mark.rule("SE-7", "SE-8")
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_close_whose_caller_gives_up_the_wait_closes_all_the_same(tmp_path: Path, again: bool) -> None:
+    rig = Rig(tmp_path, extensions=kinds(waits=forever))
+    ids = await start(rig, "waits")
+    await rig.settle()
+    harness = rig.harness
+    closing = asyncio.ensure_future(harness.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    await rig.settle()
+    if again:
+        await harness.close()
+    assert rig.model.is_closed
+    with pytest.raises(SessionClosed):
+        await harness.create_conversation(Agent())
+    await rig.open()
+    assert (await by_id(rig))[ids["waits"]].state == Pending(checkpoint={"phase": "go"})
+    await rig.close()
+
+
+@pytest.mark.rule("SE-7", "TK-10")
+async def test_a_handler_may_close_the_session_it_works_in(tmp_path: Path) -> None:
+    async def leaves(_runtime: TaskRuntime) -> None:
+        await rig.harness.close()
+
+    rig = Rig(tmp_path, extensions=kinds(leaves=leaves))
+    ids = await start(rig, "leaves")
+    await rig.until(lambda: rig.model.is_closed)
+    await rig.harness.close()
+    await rig.open()
+    task = (await by_id(rig))[ids["leaves"]]
+    assert (task.state, task.restarts) == (Pending(checkpoint={"phase": "go"}), None)
+    await rig.close()
+
+
+@pytest.mark.rule("SE-7", "ST-12")
+async def test_a_gateway_that_fails_to_close_keeps_no_session_open(tmp_path: Path) -> None:
+    class Broken(ScriptedModel):
+        async def close(self) -> None:
+            raise OSError("no")
+
+    rig = Rig(tmp_path, "sqlite")
+    rig.model = Broken(rig.clock)
+    await rig.open()
+    with pytest.raises(OSError, match="no"):
+        await rig.harness.close()
+    await rig.open()  # nobody holds it any more
