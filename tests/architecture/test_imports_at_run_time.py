@@ -11,6 +11,7 @@ import pytest
 
 from pi_durable_tui import __version__
 from tests.architecture.source import PACKAGE, ROOT, module_name, modules
+from tests.support.patience import RUN_S
 
 SLOW = ("textual", "litellm", "mcp")
 ABOVE_THE_CORE = ("textual", "rich", "typer", "litellm", "platformdirs")
@@ -24,7 +25,7 @@ atexit.register(lambda: print("\\n" + json.dumps(sorted({{name.split(".")[0] for
 sys.argv = ["pidurable", *sys.argv[1:]]
 {program}
 """
-    result = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, timeout=60)
+    result = subprocess.run([sys.executable, "-c", script, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, timeout=RUN_S)
     assert result.returncode == 0, result.stdout + result.stderr
     output, _, names = result.stdout.rstrip("\n").rpartition("\n")
     return output, set(json.loads(names))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pi_durable_tui.cli import stdin
+from pi_durable_tui.cli import streams
 from pi_durable_tui.errors import BadRequest
 from tests.support.cli_runs import ROOT, Desk, ended
 
@@ -81,7 +81,7 @@ def test_a_stdin_that_stays_open_and_silent_is_left_alone_after_a_while_and_told
     reading, writing = os.pipe()
     notes: list[str] = []
     try:
-        assert stdin.piped_text(reading, is_needed=False, note=notes.append, patience_s=0.01) == ""
+        assert streams.piped_text(reading, is_needed=False, note=notes.append, patience_s=0.01) == ""
     finally:
         os.close(reading)
         os.close(writing)
@@ -100,7 +100,7 @@ def test_without_another_prompt_stdin_is_waited_for_and_that_is_told() -> None:
             os.close(writing)
 
     try:
-        assert stdin.piped_text(reading, is_needed=True, note=note, patience_s=0.01) == "late"
+        assert streams.piped_text(reading, is_needed=True, note=note, patience_s=0.01) == "late"
     finally:
         os.close(reading)
     assert notes == ["reading the prompt from stdin; it ends with the end of the input.", "stdin is still open; waiting for its end."]
@@ -108,25 +108,25 @@ def test_without_another_prompt_stdin_is_waited_for_and_that_is_told() -> None:
 
 @pytest.mark.rule("CASE-H3")
 def test_a_closed_stdin_is_an_empty_one() -> None:
-    assert stdin.piped_text(None, is_needed=True, note=pytest.fail) == ""
+    assert streams.piped_text(None, is_needed=True, note=pytest.fail) == ""
 
 
 @pytest.mark.rule("CASE-H3")
 def test_ten_megabytes_are_read_and_more_than_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "much").write_bytes(b"x" * 10_000_000)
     with (tmp_path / "much").open("rb") as file:
-        assert len(stdin.piped_text(file.fileno(), is_needed=True, note=pytest.fail)) == 10_000_000
+        assert len(streams.piped_text(file.fileno(), is_needed=True, note=pytest.fail)) == 10_000_000
         file.seek(0)
-        monkeypatch.setattr(stdin, "LIMIT_BYTES", 100)
+        monkeypatch.setattr(streams, "LIMIT_BYTES", 100)
         with pytest.raises(BadRequest, match="Nothing was sent"):
-            stdin.piped_text(file.fileno(), is_needed=True, note=pytest.fail)
+            streams.piped_text(file.fileno(), is_needed=True, note=pytest.fail)
 
 
 @pytest.mark.parametrize(
     ("piped", "words", "prompt"), [("", "", ""), ("a\n", "", "a"), ("", "b", "b"), ("\na\n\n", "b", "a\n\nb"), (" \n", "b", "b"), ("  a", " ", "  a")]
 )
 def test_the_prompt_is_what_was_piped_and_then_the_words(piped: str, words: str, prompt: str) -> None:
-    assert stdin.prompt_of(piped, words) == prompt
+    assert streams.prompt_of(piped, words) == prompt
 
 
 # ----------------------------------------------------------------------------------------------------------- no key, no model

@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from tests.support.cli_runs import ROOT, Desk
+from tests.support.patience import RUN_S
 
 
 def careless(desk: Desk, *arguments: str, **environ: str) -> subprocess.CompletedProcess[str]:
     """A run under a umask that takes no right from anybody."""
     command = ["sh", "-c", 'umask 0; exec "$@"', "sh", sys.executable, "-m", "pi_durable_tui.cli.main", *arguments]
     return subprocess.run(
-        command, cwd=desk.work, env=desk.environ(**environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        command, cwd=desk.work, env=desk.environ(**environ), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, check=False
     )
 
 
@@ -54,7 +55,7 @@ def test_temporary_folders_are_private_and_have_no_fixed_name(desk: Desk) -> Non
     broken = "from pi_durable_tui.selftest import script; script.live = lambda stage: 3; from pi_durable_tui.cli.main import main; main()"
     for _ in range(2):
         command = ["sh", "-c", 'umask 0; exec "$@"', "sh", sys.executable, "-c", broken, "selftest", "--kill", "1"]
-        ended = subprocess.run(command, cwd=desk.work, env=desk.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run(command, cwd=desk.work, env=desk.environ(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, check=False)
         assert ended.returncode == 1
     kept = [path.name for path in (desk.root / "tmp").iterdir()]
     assert len(set(kept)) == 2

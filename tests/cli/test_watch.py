@@ -15,10 +15,10 @@ import pytest
 
 from tests.support.cli_runs import Desk, ended
 from tests.support.journey_terminal import Terminal, modes_left_on
+from tests.support.patience import PATIENCE_S
 
 STALLS = ("-p", "--model", "playback/03-kill-mid-stream", "What does fsync really promise, and what do people forget?")
 LAST_WORDS = "A power cut loses it."
-PATIENCE_S = 20.0
 
 
 @pytest.fixture

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import RUN_S
+
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 EXAMPLES = sorted(path.stem for path in HERE.glob("e[0-9][0-9]_*.py"))
@@ -49,5 +51,5 @@ def test_an_example_needs_nothing_but_the_library(example: str):
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_each_example_prints_what_it_promises(example: str):
     command = [sys.executable, "-W", "error", "-m", f"tests.examples.{example}"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=30, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=RUN_S, check=False)
     assert (done.stderr, done.stdout, done.returncode) == ("", told(example)[1], 0)

@@ -16,6 +16,7 @@ from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Aborted
 from pi_durable_tui.selftest.oracle import faults
 from tests.support.harness_rig import Rig
+from tests.support.patience import PATIENCE_S
 from tests.support.scripted_model import Hold, call, fail, say, texts
 
 
@@ -117,7 +118,7 @@ async def test_what_is_handed_in_while_the_work_is_being_stopped_is_answered_onc
     leaving.set()
     await rig.settle()
 
-    assert [submission.id for submission in await asyncio.wait_for(stopping, 1)] == [waiting.id]  # it does not wait for the new run
+    assert [submission.id for submission in await asyncio.wait_for(stopping, PATIENCE_S)] == [waiting.id]  # it does not wait for the new run
     assert len(rig.model.requests) == 2
     second.event.set()
     await rig.run_out(chat)

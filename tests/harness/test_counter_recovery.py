@@ -19,6 +19,7 @@ from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.records.task import Completed, Pending
 from tests.examples.e08_memo_and_recovery import Counter, begin_or_go_on
 from tests.support.harness_rig import Rig
+from tests.support.patience import RUN_S
 
 COUNTER_ROWS = "SELECT id, status, record ->> '$.state.checkpoint.n' AS n, record ->> '$.memos' AS memos, record ->> '$.restarts' AS restarts FROM tasks;"
 
@@ -26,7 +27,7 @@ COUNTER_ROWS = "SELECT id, status, record ->> '$.state.checkpoint.n' AS n, recor
 def run_example(path: Path, *options: str) -> subprocess.CompletedProcess[str]:
     """The example as a person runs it."""
     command = [sys.executable, "-m", "tests.examples.e08_memo_and_recovery", str(path), *options]
-    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=30, check=False)
+    return subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[2], timeout=RUN_S, check=False)
 
 
 def in_shell(path: Path, statement: str) -> list[dict[str, Any]]:

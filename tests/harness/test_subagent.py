@@ -306,6 +306,43 @@ async def test_a_subagent_may_do_no_more_than_the_chat_above_it_now(tmp_path: Pa
         assert (result.text == "looked") is is_run
 
 
+@pytest.mark.rule("SA-14", "TO-6")
+@pytest.mark.parametrize(("above", "is_run"), [(None, True), (("subagent", "look", "more"), False)])
+async def test_a_subagent_that_a_result_gives_more_tools_has_only_those_that_the_chat_above_has_and_none_that_starts_others(
+    tmp_path: Path, above: tuple[str, ...] | None, is_run: bool
+) -> None:
+    async def more(_arguments: Nothing, _context: ToolContext) -> ToolResult:
+        return ToolResult(content=(Text(text="more"),), add_tools=("act", "subagent"))
+
+    rig = Rig(tmp_path, tools=(*subagent_tools(), LOOK, replace(LOOK, name="act"), replace(LOOK, name="more", execute=more)))
+    rig.model.when("read it all", call(("more", {})), call(("act", {}), ("subagent", WORK), ids=["c2", "c3"]), say("all read"))
+    chat = await rig.start(call(("subagent", {**WORK, "tools": ["more"]})), say("thanks"), agent=Agent(model="test/model", approval="all", tools=above))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    child = await child_of(rig)
+    _, acted, delegated = sorted(await results(rig, child.id), key=lambda result: result.tool_call_id)
+    assert (acted.text == "looked") is is_run
+    assert "There is no tool 'subagent'" in delegated.text
+    offered = [tool.name for tool in rig.model.requests[2].tools]
+    assert offered == (["act", "more"] if is_run else ["more"])
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14")
+async def test_a_tool_that_is_taken_from_the_chat_above_is_taken_from_its_subagent(tmp_path: Path) -> None:
+    hold, rig = Hold(), rig_with(tmp_path)
+    rig.model.when("read it all", (hold, *call(("look", {}))), say("all read"))
+    chat = await rig.start(call(("subagent", WORK)), say("thanks"))
+    await chat.submit("go")
+    await rig.settle()
+    await chat.set_agent(tools=("subagent",))
+    hold.event.set()
+    await rig.run_out(chat)
+    (result,) = await results(rig, (await child_of(rig)).id)
+    assert "There is no tool 'look'" in result.text
+    await rig.close()
+
+
 async def steered_at_its_end(rig: Rig, *, background: bool) -> Conversation:
     """A chat whose subagent was told something while its answer came in."""
     hold = Hold()

@@ -59,7 +59,7 @@ def test_keys_settings_model_differences_the_chat_as_a_file_and_that_a_run_was_s
     terminal.wait_for("openai/gpt-4o-mini · ")
 
     terminal.send("think about it")
-    wait_until(lambda: len(journey.events("request")) == 3, what="the request", within_s=30)
+    wait_until(lambda: len(journey.events("request")) == 3, what="the request")
     terminal.press("escape")
     terminal.wait_for("! Stopped", "● stored")
     terminal.wait_gone("Esc stops")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.journeys.conftest import Begin
 from tests.support.journey_desk import Journey, says
+from tests.support.patience import RUN_S
 
 
 def put(path: Path, text: str) -> None:
@@ -29,7 +30,7 @@ def text_of(message: dict[str, Any]) -> str:
 
 def piped(journey: Journey, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", *arguments]
-    return subprocess.run(command, cwd=journey.work, env=journey.environ, input=text, capture_output=True, text=True, timeout=40, check=False)
+    return subprocess.run(command, cwd=journey.work, env=journey.environ, input=text, capture_output=True, text=True, timeout=RUN_S, check=False)
 
 
 @pytest.mark.rule("AG-1", "AG-3")

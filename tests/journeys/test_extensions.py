@@ -13,6 +13,7 @@ import pytest
 from tests.journeys.conftest import Begin
 from tests.support.cli_runs import ROOT
 from tests.support.journey_desk import SETTINGS, Journey, calls, processes, says, wait_until
+from tests.support.patience import RUN_S
 
 SERVER = str(ROOT / "tests/support/mcp_plain.py")
 KEY = "a-key-for-the-server-only"
@@ -66,12 +67,12 @@ def test_a_kill_in_servers_tools_ends_the_servers_repeats_only_what_may_be_and_l
     command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", "-p", "--approve", "all"]
     about = {"cwd": journey.work, "env": journey.environ | {"SERVER_KEY": KEY}, "stdin": subprocess.DEVNULL}
     program = subprocess.Popen([*command, "go"], **about, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    wait_until(lambda: len(begun(folder, "wait") + begun(folder, "look")) == 2, what="both calls", within_s=40)
+    wait_until(lambda: len(begun(folder, "wait") + begun(folder, "look")) == 2, what="both calls")
     program.send_signal(signal.SIGKILL)
     program.communicate()
-    wait_until(lambda: processes(str(folder)) == [], what="the end of the servers", within_s=30)
+    wait_until(lambda: processes(str(folder)) == [], what="the end of the servers")
     (folder / "go").touch()
-    assert subprocess.run([*command, "-c"], **about, capture_output=True, text=True, timeout=40, check=False).stdout == "done\n"
+    assert subprocess.run([*command, "-c"], **about, capture_output=True, text=True, timeout=RUN_S, check=False).stdout == "done\n"
     assert (begun(folder, "wait"), begun(folder, "look")) == (["wait w"], ["look w", "look w"])
     one, two, seen = (str(message["content"]) for message in journey.requests[-1]["messages"] if message["role"] == "tool")
     assert "Tool one__wait was interrupted and may have partially run" in one
@@ -97,7 +98,7 @@ def test_a_projects_server_is_listed_before_it_is_trusted_and_not_started_withou
     terminal.read_for(0.8)
     terminal.press("n")
     terminal.wait_gone("STARTS PROGRAMS")
-    wait_until(lambda: list(journey.desk.data.glob("mcp/*.json")) != [], what="what the server offers", within_s=20)
+    wait_until(lambda: list(journey.desk.data.glob("mcp/*.json")) != [], what="what the server offers")
     terminal.send("/mcp")
     terminal.wait_for("MCP servers", "ready", "8: echo, wait")
     assert not terminal.sees("theirs")
@@ -108,7 +109,7 @@ def test_a_projects_server_is_listed_before_it_is_trusted_and_not_started_withou
     terminal.read_for(0.8)
     terminal.press("y")
     terminal.wait_for("The project's MCP server 'sneaky' is not used: a project can name no variables")
-    wait_until(lambda: len(begun(folder, "start")) == 2, what="the start of the project's server", within_s=20)
+    wait_until(lambda: len(begun(folder, "start")) == 2, what="the start of the project's server")
     terminal.send("/mcp")
     terminal.wait_for("theirs")
     terminal.press("escape")

@@ -13,6 +13,7 @@ from tests.support.cli_runs import Desk, new_desk
 from tests.support.hostile_folder import DATA_NAMES, Hostile, can_trace, listener, make_hostile, read_trace, traced
 from tests.support.journey_desk import says
 from tests.support.journey_terminal import Terminal
+from tests.support.patience import RUN_S
 
 QUESTION = "In three sentences: what happens to this conversation if the power goes out now?"
 PLAYBACK = ("--model", "playback/01-hello")
@@ -52,7 +53,7 @@ def test_print_mode_reads_a_hostile_folder_as_data_and_uses_nothing_of_it(desk: 
         hostile = make_hostile(desk.work, tmp_path / "else", port=port)
         log = tmp_path / "trace"
         process = subprocess.run(
-            [*traced(log), *program(), "-p", *PLAYBACK, QUESTION], cwd=desk.work, env=desk.environ(), capture_output=True, text=True, timeout=60, check=False
+            [*traced(log), *program(), "-p", *PLAYBACK, QUESTION], cwd=desk.work, env=desk.environ(), capture_output=True, text=True, timeout=RUN_S, check=False
         )
         assert (process.returncode, came) == (0, [])
     assert "Files of the project are not used: CLAUDE.md, .pidurable/settings.json" in process.stderr

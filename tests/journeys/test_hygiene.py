@@ -47,7 +47,7 @@ def test_a_kill_gives_the_terminal_back_and_tells_the_way_back(begin: Begin) -> 
     terminal.wait_for("Half an answer.")
     assert not is_restored(terminal)
     terminal.kill()
-    terminal.wait_until(lambda: is_restored(terminal) and terminal.sees(KILLED), what="the guard's cleaning up", within_s=5)
+    terminal.wait_until(lambda: is_restored(terminal) and terminal.sees(KILLED), what="the guard's cleaning up")
     wait_until(lambda: guards(terminal) == [], what="the end of the guard")
 
 
@@ -56,7 +56,7 @@ def test_a_kill_gives_the_terminal_back_and_tells_the_way_back(begin: Begin) -> 
 def test_a_kill_of_the_whole_process_group_leaves_the_guard(begin: Begin) -> None:
     terminal = begin().start()
     os.killpg(terminal.process.pid, signal.SIGKILL)
-    terminal.wait_until(lambda: is_restored(terminal) and terminal.sees(KILLED), what="the guard's cleaning up", within_s=5)
+    terminal.wait_until(lambda: is_restored(terminal) and terminal.sees(KILLED), what="the guard's cleaning up")
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ def test_a_kill_while_a_command_runs_ends_the_command_and_never_runs_it_again(be
 @pytest.mark.slow
 @pytest.mark.rule("PR-6", "CASE-A5", "TU-9")
 def test_a_kill_after_the_effect_does_not_make_it_twice(begin: Begin) -> None:
-    journey = begin(calls(("bash", {"command": "echo done >> effects.txt; sleep 31.7"})), says("I look at the file instead."))
+    journey = begin(calls(("bash", {"command": "echo done >> effects.txt; sleep 331.7"})), says("I look at the file instead."))
     terminal = journey.start("--approve", "all")
     terminal.send("make an effect")
     terminal.wait_until((journey.work / "effects.txt").exists, what="the effect")

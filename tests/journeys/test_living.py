@@ -129,7 +129,7 @@ def test_an_answer_is_read_messages_are_written_as_in_a_shell_and_all_of_it_goes
 @pytest.mark.slow
 @pytest.mark.rule("OB-4", "TU-9", "TO-2")
 def test_a_command_is_stopped_in_the_task_graph_and_after_a_kill_a_person_says_what_became_of_the_next(begin: Begin) -> None:
-    stopped, killed = "sleep 41.77", "sleep 42.77"
+    stopped, killed = "sleep 341.77", "sleep 342.77"
     journey = begin(calls(("bash", {"command": stopped})), calls(("bash", {"command": killed}), first=2), says("Goes on."), says("Taken as done."))
     terminal = journey.start("--approve", "all")
     terminal.send("run both")

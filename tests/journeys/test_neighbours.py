@@ -15,6 +15,7 @@ import pytest
 
 from tests.journeys.conftest import Begin
 from tests.support.journey_desk import Journey, calls, processes, wait_until
+from tests.support.patience import RUN_S
 
 KEY = "a-loaded-key-4f9a8b7c6d5e4f3a2b1c0d9e"
 COMMAND = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main"]
@@ -38,7 +39,7 @@ def started(journey: Journey, *arguments: str, umask: int, **environ: str) -> su
 def run(journey: Journey, *arguments: str, umask: int = 0o022, code: int = 0, **environ: str) -> str:
     """Its output, once it has ended as it should."""
     process = started(journey, *arguments, umask=umask, **environ)
-    stdout, stderr = process.communicate(timeout=40)
+    stdout, stderr = process.communicate(timeout=RUN_S)
     assert process.returncode == code, stdout + stderr
     return stdout + stderr
 
@@ -79,7 +80,7 @@ def telling(*, spill: bool = True) -> list[list[dict]]:
 @pytest.mark.rule("SA-16", "SA-17", "ST-14", "CASE-G2")
 @pytest.mark.parametrize(("umask", "store"), [(0o000, "sqlite"), (0o022, "jsonl")])
 def test_a_run_leaves_nothing_that_others_can_read_and_no_loaded_key_in_any_byte_of_it(begin: Begin, umask: int, store: str) -> None:
-    journey = begin(*telling(), calls(("bash", {"command": "cat secret.txt; sleep 29.317"}), first=8))
+    journey = begin(*telling(), calls(("bash", {"command": "cat secret.txt; sleep 329.317"}), first=8))
     secret = journey.work / "secret.txt"
     secret.write_text(f"before\nOPENAI_API_KEY={KEY}\nafter\n")
     said = run(journey, *CHAT, f"my key is {KEY}, use it", umask=umask, PIDURABLE_STORE=store)
@@ -88,7 +89,7 @@ def test_a_run_leaves_nothing_that_others_can_read_and_no_loaded_key_in_any_byte
     assert secret.read_text() == f"before\nOPENAI_API_KEY={KEY}\nlater\n"  # a file that is worked on is never altered by hiding
     assert not (journey.work / "stolen.txt").exists()  # and nothing is written with a mark in the place of a key
     killed = started(journey, "-c", *CHAT, "once more", umask=umask, PIDURABLE_STORE=store)
-    wait_until(lambda: processes("sleep 29.317") != [], what="the command to run", within_s=30)
+    wait_until(lambda: processes("sleep 329.317") != [], what="the command to run")
     killed.kill()
     killed.communicate()
     exported = run(journey, "export", "1.1", "--html", "-o", "chat.html", umask=umask)
@@ -108,7 +109,7 @@ def test_a_run_leaves_nothing_that_others_can_read_and_no_loaded_key_in_any_byte
 @pytest.mark.slow
 @pytest.mark.rule("SA-16", "SA-18", "CASE-G2")
 def test_nothing_is_put_into_a_shared_folder_a_wide_folder_is_closed_and_nobody_can_connect(begin: Begin) -> None:
-    mark = "sleep 28.443"
+    mark = "sleep 328.443"
     journey = begin(calls(("bash", {"command": f"seq 40000; {mark}"})), [{"text": "ok"}, {"finish": "stop"}])
     shared = journey.desk.root / "tmp"
     shared.chmod(0o1777)

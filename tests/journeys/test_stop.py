@@ -13,7 +13,7 @@ from tests.support.journey_desk import calls, numbered, processes, says, wait_un
 @pytest.mark.slow
 @pytest.mark.rule("TU-8", "CASE-E4", "CASE-A1")
 def test_esc_ends_a_running_command_and_the_next_prompt_works(begin: Begin) -> None:
-    mark = "sleep 30.4711"
+    mark = "sleep 330.4711"
     command = f"{mark} & (setsid nohup {mark} &) ; {mark}; echo done >> effects.txt"
     journey = begin(calls(("bash", {"command": command})), says("Something else then."))
     terminal = journey.start("--approve", "all")

@@ -11,7 +11,7 @@ from tests.journeys.conftest import Begin
 from tests.support.journey_desk import Journey, calls, processes, says, wait_until
 from tests.support.journey_terminal import Terminal
 
-MARK = "sleep 30.2718"
+MARK = "sleep 330.2718"
 SLOW_RETRY = {"retry": {"base_delay_ms": 60_000, "max_delay_ms": 60_000}}
 OVERLOADED = [{"refuse": "overloaded", "message": "try later"}]
 WORK = {"name": "reader", "prompt": "read it all"}

@@ -20,6 +20,7 @@ from tests.support.cli_runs import Desk, new_desk
 from tests.support.journey_desk import numbered
 from tests.support.journey_terminal import Terminal
 from tests.support.model_server import finish, usage
+from tests.support.patience import PATIENCE_S
 from tests.support.screen_forks import COMMAND, TOLD, ForkedTerminal, ScreenForks
 
 MOUSE_ON = b"\x1b[?1000h"
@@ -169,7 +170,7 @@ def test_inside_tmux_it_streams_is_resized_detached_and_attached_and_gives_the_p
         terminal.wait_for("n005")
         resize(terminal, 70, 20)
         terminal.wait_for("n020")
-        subprocess.run([*tmux, "detach-client"], env=journey.environ, timeout=20, check=True)
+        subprocess.run([*tmux, "detach-client"], env=journey.environ, timeout=PATIENCE_S, check=True)
         terminal.wait_end()
         assert is_restored(terminal)
 
@@ -179,4 +180,4 @@ def test_inside_tmux_it_streams_is_resized_detached_and_attached_and_gives_the_p
         again.press("ctrl+c", "ctrl+c")
         again.wait_for("n039", "Resume with: pidurable --continue", "the pane is back")
     finally:
-        subprocess.run([*tmux, "kill-server"], env=journey.environ, timeout=20, check=False)
+        subprocess.run([*tmux, "kill-server"], env=journey.environ, timeout=PATIENCE_S, check=False)

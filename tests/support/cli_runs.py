@@ -8,6 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.patience import RUN_S
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -68,7 +70,7 @@ class Desk:
 
 def ended(process: subprocess.Popen[bytes], given: bytes | None = None) -> Ended:
     """Wait for the end of a run."""
-    stdout, stderr = process.communicate(given, timeout=40)
+    stdout, stderr = process.communicate(given, timeout=RUN_S)
     return Ended(process.returncode, stdout.decode(), stderr.decode())
 
 

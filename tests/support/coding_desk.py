@@ -21,6 +21,7 @@ from pi_durable_tui.tools.catalog import all_tools
 from pi_durable_tui.tools.environment import LocalEnvironment
 from tests.support.model_contract import MODELS, gateway_to
 from tests.support.model_server import ModelServer, Received, Step, call, finish, text, usage
+from tests.support.patience import RUN_S
 from tests.support.wire_forms import FormName
 
 
@@ -73,7 +74,7 @@ async def work_on(root: Path, form: FormName, files: Mapping[str, str], prompt: 
 def is_green(folder: Path) -> bool:
     """The folder's own tests, run as a person would."""
     command = [sys.executable, "-m", "unittest", "-q"]
-    return subprocess.run(command, cwd=folder, capture_output=True, timeout=30, check=False).returncode == 0
+    return subprocess.run(command, cwd=folder, capture_output=True, timeout=RUN_S, check=False).returncode == 0
 
 
 def calling(*calls: tuple[str, JsonObject | str], said: str = "", first: int = 0, why: str = "tool_calls") -> list[Step]:

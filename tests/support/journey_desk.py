@@ -17,6 +17,7 @@ from typing import Any
 from tests.support.cli_runs import ROOT, Desk, new_desk
 from tests.support.journey_terminal import Terminal, read_on
 from tests.support.model_server import Step, call, finish, usage
+from tests.support.patience import PATIENCE_S, RUN_S
 
 MODEL = "openai/scripted"
 REPOSITORY = ROOT / "sessions/02-read-edit-test/workspace"
@@ -66,7 +67,7 @@ class Journey:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command to its end, without a terminal."""
         command = [sys.executable, "-P", "-m", "pi_durable_tui.cli.main", *arguments]
-        return subprocess.run(command, cwd=self.work, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=40, check=False)
+        return subprocess.run(command, cwd=self.work, env=self.environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=RUN_S, check=False)
 
     def events(self, kind: str) -> list[dict[str, Any]]:
         """What the model server logged."""
@@ -146,7 +147,7 @@ def processes(mark: str) -> list[int]:
     return found
 
 
-def wait_until(condition: Callable[[], bool], *, what: str, within_s: float = 10.0) -> float:
+def wait_until(condition: Callable[[], bool], *, what: str, within_s: float = PATIENCE_S) -> float:
     """Ask again and again until the condition holds, while what programs write is read; the seconds that it took."""
     started_s = time.monotonic()
     while not condition():

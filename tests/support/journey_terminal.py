@@ -22,7 +22,8 @@ from pathlib import Path
 
 import pyte
 
-PATIENCE_S = 20.0
+from tests.support.patience import PATIENCE_S
+
 TYPING_GAP_S = 0.12
 """A person's pause before Enter; keys closer together are a paste, and an Enter inside of one is a new line."""
 

@@ -12,7 +12,7 @@ import pathlib
 import sys
 import time
 
-PATIENCE_S = 20.0
+from tests.support.patience import PATIENCE_S
 
 
 def _watch(painted: pathlib.Path, log: pathlib.Path) -> None:

@@ -21,9 +21,9 @@ from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.output import bounded
 from pi_durable_tui.tools.serving.program import Program, ServerProcess
 from tests.support.harness_rig import Rig
+from tests.support.patience import PATIENCE_S
 
 HERE = Path(__file__).parent
-LIMIT_S = 50.0
 POLL_S = 0.01
 
 
@@ -98,7 +98,7 @@ class McpRig:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that another process does."""
     loop = asyncio.get_running_loop()
-    end_s = loop.time() + LIMIT_S
+    end_s = loop.time() + PATIENCE_S
     while not condition():
         assert loop.time() < end_s, "what was waited for did not happen"
         await asyncio.sleep(POLL_S)
@@ -125,4 +125,4 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-limited = partial(asyncio.wait_for, timeout=LIMIT_S)
+limited = partial(asyncio.wait_for, timeout=PATIENCE_S)

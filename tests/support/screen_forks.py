@@ -32,7 +32,7 @@ from tests.support.journey_terminal import Terminal
 
 MODEL = "playback/obliging"
 STREAMING = "These words come in."
-COMMAND = "sleep 40.1618"
+COMMAND = "sleep 340.1618"
 # Without joined emoji: the emulator loses what follows a zero-width joiner.
 TOLD = (
     """# Told

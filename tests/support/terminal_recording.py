@@ -14,6 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.patience import RUN_S
+
 
 @dataclass(frozen=True, slots=True)
 class Recording:
@@ -32,7 +34,7 @@ class Recording:
     typed: bytes
 
 
-def recorded(command: Sequence[str], *, cwd: Path, environ: Mapping[str, str], columns: int = 100, rows: int = 40, within_s: float = 55.0) -> Recording:
+def recorded(command: Sequence[str], *, cwd: Path, environ: Mapping[str, str], columns: int = 100, rows: int = 40, within_s: float = RUN_S) -> Recording:
     """Run a program to its end in a terminal of its own; killed when it does not end in time."""
     master, slave = os.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

@@ -22,6 +22,7 @@ from pi_durable_tui.tools.commands.segments import KEPT_SEGMENTS, SEGMENT_BYTES,
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.work.commands import commands_tool
 from tests.support.harness_rig import Rig
+from tests.support.patience import PATIENCE_S
 from tests.support.scripted_model import Hold, call, say
 
 ROOT = Path(__file__).parents[2]
@@ -288,7 +289,7 @@ async def test_it_dies_with_the_agent_and_the_next_process_tells_once(tmp_path: 
     processes = [psutil.Process(int(pid)) for pid in (work / "pids").read_text().split()]
     agent.kill()
     agent.wait()
-    _, alive = psutil.wait_procs(processes, timeout=1)
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
     assert [process for process in alive if process.status() != psutil.STATUS_ZOMBIE] == []
     place = Place(tmp_path)
     for _ in range(2):

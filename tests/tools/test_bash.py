@@ -16,6 +16,7 @@ from pi_durable_tui.clock import ManualClock, SystemClock
 from pi_durable_tui.harness.ports import Diagnostic
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.process import ProcessFacts, is_running
+from tests.support.patience import PATIENCE_S
 from tests.support.tools_calls import Workplace, details_of, names_in, text_of
 
 ONE_ENDED = (Diagnostic("info", "note", "1 process was left in the background, now ended."),)
@@ -122,7 +123,7 @@ async def test_a_command_whose_facts_cannot_be_stored_never_runs(work: Workplace
     ],
 )
 async def test_a_background_process_does_not_hold_the_call_and_is_ended(work: Workplace, command: str):
-    result = await asyncio.wait_for(work.call("bash", command=command), 3)
+    result = await asyncio.wait_for(work.call("bash", command=command), PATIENCE_S)
     assert (text_of(result), result.is_error, result.diagnostics) == ("done", False, ONE_ENDED)
     assert living(pids(work)) == []
 
@@ -131,7 +132,7 @@ async def test_a_background_process_does_not_hold_the_call_and_is_ended(work: Wo
 @pytest.mark.rule("CASE-D1")
 async def test_a_server_answers_while_the_command_runs_and_is_ended_with_it(work: Workplace):
     command = "python3 -m http.server --bind 127.0.0.1 0 > log 2>&1 & echo $! > pids; tail -f log | grep -q -m1 Serving; echo up"
-    result = await asyncio.wait_for(work.call("bash", command=f"exec 2>/dev/null; {command}"), 20)
+    result = await asyncio.wait_for(work.call("bash", command=f"exec 2>/dev/null; {command}"), PATIENCE_S)
     assert text_of(result) == "up"
     assert living(pids(work)) == []
 
@@ -170,7 +171,7 @@ async def test_a_command_that_asks_gets_the_end_of_input(work: Workplace, comman
 @pytest.mark.rule("CASE-D2")
 async def test_git_opens_no_editor_and_asks_for_nothing(work: Workplace):
     setup = "git init -q . && git config user.email a@b.c && git config user.name n && touch f && git add f"
-    result = await asyncio.wait_for(work.call("bash", command=f"{setup} && git commit"), 20)
+    result = await asyncio.wait_for(work.call("bash", command=f"{setup} && git commit"), PATIENCE_S)
     assert result.is_error
     assert "empty commit message" in text_of(result)
 
@@ -229,7 +230,7 @@ async def test_a_timeout_ends_everything_that_was_started(tmp_path: Path, comman
     running = asyncio.ensure_future(work.call("bash", command=command, timeout_s=2))
     await ready(work)
     clock.advance(2_000)
-    result = await asyncio.wait_for(running, 3)
+    result = await asyncio.wait_for(running, PATIENCE_S)
     assert text_of(result) == "before\n[timed out after 2 s; the command and everything it started were ended]"
     assert (result.is_error, details_of(result)["timedOut"]) == (True, True)
     assert living(pids(work)) == []
@@ -244,14 +245,14 @@ async def test_a_cancelled_call_ends_everything_first(work: Workplace):
     await ready(work)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asyncio.wait_for(running, 1)
+        await asyncio.wait_for(running, PATIENCE_S)
     assert living(pids(work)) == []
 
 
 @pytest.mark.slow
 @pytest.mark.rule("SA-11")
 async def test_a_command_that_kills_its_reaper_dies_with_it(work: Workplace):
-    result = await asyncio.wait_for(work.call("bash", command="echo $$ > pids; kill -KILL $PPID; sleep 100"), 5)
+    result = await asyncio.wait_for(work.call("bash", command="echo $$ > pids; kill -KILL $PPID; sleep 100"), PATIENCE_S)
     assert text_of(result) == "(no output)\n[the command was ended from outside; its exit code is unknown]"
     assert living(pids(work)) == []
 
@@ -274,7 +275,7 @@ async def test_a_flood_in_one_line_is_bounded_in_memory_result_and_file(work: Wo
 @pytest.mark.slow
 @pytest.mark.rule("CASE-D4")
 async def test_endless_output_ends_at_the_timeout(work: Workplace):
-    result = await asyncio.wait_for(work.call("bash", command="yes", timeout_s=1), 4)
+    result = await asyncio.wait_for(work.call("bash", command="yes", timeout_s=1), PATIENCE_S)
     assert text_of(result).endswith("y\n[timed out after 1 s; the command and everything it started were ended]")
 
 

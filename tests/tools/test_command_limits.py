@@ -16,6 +16,7 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.tools.environment import LocalEnvironment
 from pi_durable_tui.tools.process import CommandLimits, ProcessFacts, boot_id, end_left_of, left_of
 from pi_durable_tui.tools.reaper import allowed_processes, stat_fields, threads_of
+from tests.support.patience import PATIENCE_S
 from tests.support.tools_calls import Workplace, details_of, text_of
 
 DAY_MS = 86_400_000
@@ -58,7 +59,7 @@ async def test_a_file_grows_no_further_than_its_limit(tmp_path: Path):
 @pytest.mark.rule("SA-11", "SA-14")
 async def test_a_command_with_too_many_processes_is_ended_with_all_of_them(tmp_path: Path):
     work = limited(tmp_path, CommandLimits(processes=20))
-    result = await asyncio.wait_for(work.call("bash", command="for i in $(seq 40); do sleep 300 & echo $! >> pids; done; wait"), 30)
+    result = await asyncio.wait_for(work.call("bash", command="for i in $(seq 40); do sleep 300 & echo $! >> pids; done; wait"), PATIENCE_S)
     assert text_of(result) == "(no output)\n[there were too many processes of it at once; the command and everything it started were ended]"
     assert result.is_error
     assert [pid for pid in (work.folder / "pids").read_text().split() if psutil.pid_exists(int(pid))] == []
@@ -93,7 +94,7 @@ async def test_a_timeout_is_measured_in_time_that_passes_whatever_the_wall_clock
     done, _ = await asyncio.wait({running}, timeout=0.05)
     assert not done
     clock.advance(1)
-    assert details_of(await asyncio.wait_for(running, 30))["timedOut"] is True
+    assert details_of(await asyncio.wait_for(running, PATIENCE_S))["timedOut"] is True
 
 
 async def test_a_command_in_the_background_has_no_timeout_unless_it_is_given_one(tmp_path: Path):

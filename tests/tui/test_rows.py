@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
-from pi_durable_tui.harness.live import Failure, Generation, RetryWait, Run
+from pi_durable_tui.harness.live import Failure, Generation, Live, RetryWait, Run
 from pi_durable_tui.records.entry import COMPACTION, SYSTEM, THOUGHTS_REFUSED, Entry, StoredEntry
 from pi_durable_tui.records.messages import Problem, SystemMessage, Text, ToolCall, UserMessage
 from pi_durable_tui.records.submission import Placed, Submission, Unanswered
@@ -163,8 +164,8 @@ def test_closing_and_opening_draws_the_same_rows() -> None:
 @pytest.mark.rule("TU-1")
 def test_older_pages_come_in_front_and_go_again() -> None:
     projection = Projection()
-    projection.apply(view(user(10, "ten"), has_older=True))
-    change = projection.prepend((user(8, "eight"), user(9, "nine")))
+    projection.apply(view(user(10, "ten", seq=1), has_older=True))
+    change = projection.prepend((user(8, "eight", seq=1), user(9, "nine", seq=1)))
     assert (change.prepended, [row.key for row in change.rows], projection.first_id) == (2, ["entry-8", "entry-9", "entry-10"], 8)
     change = projection.drop_older()
     assert (change.prepended, [row.key for row in change.rows], projection.first_id) == (-2, ["entry-10"], 10)
@@ -292,11 +293,52 @@ def test_that_earlier_thinking_was_refused_and_left_out_is_told_where_it_happene
     ]
 
 
+UNANSWERED = "No answer came to this"
+
+
+def told(rows: Sequence[Row]) -> list[str]:
+    return [row.text for row in rows if isinstance(row, UserRow | MarkRow)]
+
+
+@pytest.mark.rule("TU-1", "SU-5")
+def test_an_input_that_got_no_answer_says_so_once_another_one_came() -> None:
+    """Why is told while it is the newest one; afterwards it must not look as if it had never been asked."""
+    failed = view(user(1, "first"), live=Live(run_failure=Failure(reason="model_error", message="no")))
+    projection = Projection()
+    assert told(projection.apply(failed).rows)[1].startswith("no. What you wrote is stored")
+    later = view(user(1, "first"), user(2, "second"), answer(3, "yes"), user(4, "third"), streaming=["so"])
+    grown = projection.apply(later)
+    assert told(grown.rows) == ["first", UNANSWERED, "second", "third"], "those that were answered do not"
+    assert list(grown.rows) == rows_of(Projection(), later), "opened again it is the same"
+
+
+@pytest.mark.rule("TU-1")
+def test_inputs_that_began_one_run_share_its_answer_and_what_came_of_a_stopped_one_is_an_answer() -> None:
+    together = (user(1, "first", seq=1), user(2, "second", seq=1), answer(3, "both"))
+    assert told(rows_of(Projection(), view(*together))) == ["first", "second"]
+    stopped = (user(1, "first"), answer(2, "half", stop="aborted"), user(3, "second"))
+    assert told(rows_of(Projection(), view(*stopped))) == ["first", "Stopped", "second"]
+
+
+@pytest.mark.rule("TU-1")
+@pytest.mark.parametrize("cut", [2, 3, 4, 5, 6])
+def test_the_mark_of_an_unanswered_input_is_the_same_wherever_a_page_ends(cut: int) -> None:
+    entries = (user(1, "a"), user(2, "b"), answer(3, "yes"), user(4, "c"), user(5, "d"), user(6, "e"), answer(7, "yes"))
+    whole = rows_of(Projection(), view(*entries))
+    assert told(whole) == ["a", UNANSWERED, "b", "c", UNANSWERED, "d", UNANSWERED, "e"]
+    projection = Projection()
+    few = list(projection.apply(view(*entries[cut:], has_older=True)).rows)
+    assert list(projection.prepend(entries[cut - 1 : cut]).rows) == rows_of(Projection(), view(*entries[cut - 1 :]))
+    assert list(projection.prepend(entries[: cut - 1]).rows) == whole
+    assert list(projection.drop_older().rows) == few
+    assert list(projection.prepend(entries[:cut]).rows) == whole
+
+
 # ---------------------------------------------------------------------------------------------- what the view does not hold
 
 
 def spoken(first: int, last: int) -> tuple[StoredEntry, ...]:
-    return tuple(user(number, f"word {number}") for number in range(first, last + 1))
+    return tuple(user(number, f"word {number}", seq=1) for number in range(first, last + 1))
 
 
 @pytest.mark.rule("TU-1")

@@ -43,13 +43,13 @@ async def test_a_commit_of_a_draft_draws_no_line_of_the_transcript() -> None:
 
 @pytest.mark.rule("TU-3")
 async def test_it_follows_at_the_end_and_holds_the_line_being_read_elsewhere() -> None:
-    entries = [user(number, f"message {number}") for number in range(1, 60)]
+    entries = [user(number, f"message {number}", seq=1) for number in range(1, 60)]
     async with running(view(*entries)) as rig:
-        await rig.show(view(*entries, user(60, "message 60")))
+        await rig.show(view(*entries, user(60, "message 60", seq=1)))
         assert lines_with(rig, "message 60")
         await rig.press("pageup")
         before = rig.screen_lines()[:10]
-        await rig.show(view(*entries, user(60, "message 60"), user(61, "message 61"), answer(62, "a\n\nb\n\nc")))
+        await rig.show(view(*entries, user(60, "message 60", seq=1), user(61, "message 61", seq=1), answer(62, "a\n\nb\n\nc")))
         assert rig.screen_lines()[:10] == before
         assert not lines_with(rig, "message 61")
         assert lines_with(rig, "↓ 8 new lines")
@@ -70,9 +70,9 @@ async def test_scrolling_back_to_the_end_follows_again() -> None:
 
 @pytest.mark.rule("TU-1")
 async def test_scrolling_up_fetches_older_pages_and_the_end_lets_them_go() -> None:
-    entries = [user(number, f"message {number}") for number in range(1_000, 1_020)]
+    entries = [user(number, f"message {number}", seq=1) for number in range(1_000, 1_020)]
     async with running(view(*entries, has_older=True)) as rig:
-        rig.conversation.older = tuple(user(number, f"message {number}") for number in range(700, 1_000))
+        rig.conversation.older = tuple(user(number, f"message {number}", seq=1) for number in range(700, 1_000))
         await rig.press("ctrl+home")
         assert ("entries", 1_000) in rig.asked
         assert lines_with(rig, "message 1000"), "the line being read stays"

@@ -28,12 +28,12 @@ from pi_durable_tui.tools.subagent import subagent_tools
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.watching.app import WatchApp, Watched
 from tests.support.harness_rig import Folder
+from tests.support.patience import PATIENCE_S
 from tests.support.scripted_model import Hold, ScriptedModel, call, say
 from tests.support.tui_conversation import HarnessThread
 from tests.support.tui_rig import PLACE
 from tests.support.tui_whole import SHELL
 
-PATIENCE_S = 30.0
 OWNER = "pid 4711 on desk"
 WORK = {"name": "reader", "prompt": "read it all"}
 
