@@ -30,6 +30,7 @@ from pi_durable_tui.harness.requests.assembly import Assembly
 from pi_durable_tui.harness.requests.context import derive, to_be_answered
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
+from pi_durable_tui.harness.tool.rights import acting
 from pi_durable_tui.harness.tool.schema import parameters
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json, to_json
@@ -138,7 +139,7 @@ async def _show_poll(runtime: TaskRuntime, at: Poll) -> None:
 
 async def _model_request(runtime: TaskRuntime, at: Request, deferred: Json) -> ModelRequest:
     services, conversation_id = runtime.services, runtime.task.conversation_id
-    agent = await agent_of(services, conversation_id)
+    agent = await acting(runtime)
     provider = from_json(await services.session.snapshot(PROVIDER, conversation_id) or {}, Provider)
     entries = await context_entries(services.session.storage, conversation_id, cutoff=at.cutoff)
     offered = services.registry.tools(agent).values()

@@ -27,7 +27,7 @@ from pi_durable_tui.harness.tool.carry import carry_out, intend, leftovers, stor
 from pi_durable_tui.harness.tool.checkpoint import BackgroundInput, CallInput
 from pi_durable_tui.harness.tool.finish import enter
 from pi_durable_tui.harness.tool.output import slot_of
-from pi_durable_tui.harness.transcript import agent_of
+from pi_durable_tui.harness.tool.rights import acting
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.entry import NOTICE, Entry
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
@@ -86,7 +86,7 @@ async def put_in_background(runtime: TaskRuntime, tool: Tool, arguments: JsonObj
 async def start(runtime: TaskRuntime) -> None:
     """Store the intent, and only then do it. A kill in here repeats all of it."""
     wanted = from_json(runtime.task.input, BackgroundInput)
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    agent = await acting(runtime)
     call = CallInput(assistant=0, call_id=f"call-{runtime.task_id}", name=wanted.name, arguments=wanted.arguments)
     admitted = decide.admit(runtime.services.registry.tools(agent), call, wanted.arguments)
     if isinstance(admitted, decide.Refusal):

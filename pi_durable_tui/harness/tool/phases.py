@@ -22,7 +22,7 @@ from pi_durable_tui.harness.tool.decide import Admitted, Refusal
 from pi_durable_tui.harness.tool.delegate import collect, delegate
 from pi_durable_tui.harness.tool.finish import close_tool, finish
 from pi_durable_tui.harness.tool.output import slot_of
-from pi_durable_tui.harness.tool.rights import with_rights
+from pi_durable_tui.harness.tool.rights import acting
 from pi_durable_tui.harness.transcript import agent_of
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.json import Json, JsonObject, strict
@@ -33,7 +33,7 @@ from pi_durable_tui.session.transaction import Transaction
 async def call(runtime: TaskRuntime) -> None:
     """Validate, run the hooks, validate again, and ask or go on to the intent. A kill in here repeats all of it (rule TO-3)."""
     asked = from_json(runtime.task.input, CallInput)
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    agent = await acting(runtime)
     tools = runtime.services.registry.tools(agent)
     admitted = decide.admit(tools, asked, asked.arguments)
     arguments = asked.arguments
@@ -64,7 +64,7 @@ async def approve(runtime: TaskRuntime) -> None:
         await finish(runtime, decide.denied(answer.by, answer.note).result)
         return
     asked = from_json(runtime.task.input, CallInput)
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    agent = await acting(runtime)
     admitted = decide.admit(runtime.services.registry.tools(agent), asked, at.arguments)
     if isinstance(admitted, Refusal):
         await finish(runtime, admitted.result)
@@ -76,7 +76,7 @@ async def execute(runtime: TaskRuntime) -> None:
     """The call was cut off after its intent: run it again only if that is safe, ask the world, or say that it may have run (TO-2, TO-8)."""
     at = from_json(runtime.checkpoint, Execute)
     asked = from_json(runtime.task.input, CallInput)
-    agent = await agent_of(runtime.services, runtime.task.conversation_id)
+    agent = await acting(runtime)
     admitted = decide.admit(runtime.services.registry.tools(agent), asked, at.arguments)
     current = admitted.tool.replay if isinstance(admitted, Admitted) else None
     verdict = decide.rerun(at.replay, current)
@@ -129,7 +129,7 @@ async def _consult(runtime: TaskRuntime, agent: Agent, admitted: Admitted, argum
         runtime.services.hook_failed("effects", f"{type(error).__name__}: {error}")
     grants = grants_of(await runtime.services.session.snapshot(PERMISSIONS))
     request = ApprovalRequest(
-        agent=await with_rights(runtime.services, runtime.task.conversation_id, agent),
+        agent=agent,
         tool=tool.name,
         access=tool.access,
         arguments=arguments,
