@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from pi_durable_tui.harness.extensions.registry import Extension
-from pi_durable_tui.harness.ports import Finished, ModelInfo, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage, UserMessage
 from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Completed
 from tests.support.harness_rig import Rig
-from tests.support.scripted_model import Hold, call, fail, say, texts
+from tests.support.scripted_model import Hold, Pause, call, fail, say, texts
 from tests.support.sometimes import happened
 
 SMALL = Compaction(reserve_tokens=500, keep_tokens=200, background_tokens=500)
@@ -105,7 +106,7 @@ async def test_background_compaction_lets_the_run_go_on(tmp_path: Path) -> None:
     rig = Rig(tmp_path, settings=Settings(compaction=Compaction(reserve_tokens=1_000, keep_tokens=200, background_tokens=25_000)))
     hold = Hold()
     chat = await rig.start(
-        say("big " + "a" * 2_000, usage=Usage(input_tokens=80_000, output_tokens=10)),
+        say("big " + "a" * 60_000, usage=Usage(input_tokens=80_000, output_tokens=10)),
         say("answered meanwhile", usage=None),
         (hold, TextDelta("the gist"), Finished("stop")),
         say("third", usage=None),
@@ -123,6 +124,33 @@ async def test_background_compaction_lets_the_run_go_on(tmp_path: Path) -> None:
     await rig.run_out(chat)
 
     assert texts(rig.model.requests[-1])[0][1].startswith("<summary>\nthe gist")
+
+
+@pytest.mark.rule("CO-2", "CASE-F2")
+async def test_where_instructions_fill_half_of_a_small_window_a_summary_is_not_made_in_every_turn(tmp_path: Path) -> None:
+    instructions = Extension(name="long", sections=lambda _agent: {"base": "be good " * 1_500})  # 3,000 tokens
+    rig = Rig(tmp_path, extensions=[instructions])
+    answers = [say(f"answer {n} " + "a" * 800, usage=None) for n in range(30)]
+    chat = await rig.start()
+    summaries = 0
+
+    async def info(_model: str) -> ModelInfo:
+        return ModelInfo(context_window_tokens=8_000)
+
+    async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        nonlocal summaries
+        is_summary = "Below is the older part" in texts(request)[0][1]
+        summaries += is_summary
+        for step in say("gist " * 200, usage=None) if is_summary else answers.pop(0):
+            assert not isinstance(step, Hold | Pause)
+            yield step
+
+    rig.model.info, rig.model.stream = info, stream
+    for n in range(30):
+        await chat.submit(f"question {n} " + "q" * 400)
+        await rig.run_out(chat)
+        await rig.settle()
+    assert 0 < summaries < 10
 
 
 @pytest.mark.rule("CO-3", "CASE-F1", "CASE-F2")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pi_durable_tui.harness.compaction.estimate import IMAGE_TOKENS, context_tokens, fitted, message_tokens, pressure
-from pi_durable_tui.harness.compaction.select import Cut, files_touched, kept_tokens, middle_out, select_cut, shortened_results, transcript
+from pi_durable_tui.harness.compaction.select import Cut, files_touched, frees_enough, kept_tokens, middle_out, select_cut, shortened_results, transcript
 from pi_durable_tui.harness.settings import Compaction
 from pi_durable_tui.records.entry import ASSISTANT, COMPACTION, SYSTEM, TOOL_RESULT, USER, Edit, Entry
 from pi_durable_tui.records.messages import (
@@ -111,6 +111,16 @@ def test_a_cut_off_answer_is_no_place_to_cut_and_fills_no_context(stop: Any):
     for each in cut_off:
         assert ids(select_cut([user(1, TURN), answer(2, TURN), user(3, TURN), each], keep_tokens=1)) == ([1, 2], [3, 4])
     assert [context_tokens([user(1, TURN), each, user(5, TURN)]) for each in cut_off] == [200, 1_000]
+
+
+@pytest.mark.rule("CO-2")
+def test_a_summary_beside_the_run_is_made_once_it_frees_half_of_what_is_left_for_making_it():
+    limits = Compaction(reserve_tokens=0, keep_tokens=100, background_tokens=600)
+    turns = [user(number, TURN) for number in range(1, 6)]
+    assert [frees_enough(turns[:count], 100_000, limits) for count in range(6)] == [False, False, False, False, True, True]
+    older = [summary(9, TURN * 9, 1), *turns[:3]]
+    assert not frees_enough(older, 100_000, limits), "the older summary is no gain"
+    assert frees_enough(turns[:4], 400, limits), "in a small window a quarter of it is left for making one"
 
 
 @pytest.mark.rule("CO-1")

@@ -39,6 +39,17 @@ def kept_tokens(entries: Sequence[Entry], window_tokens: int, settings: Compacti
     return min(fit, context_tokens(entries) // 4) if reason == "manual" else fit
 
 
+def frees_enough(entries: Sequence[Entry], window_tokens: int, settings: Compaction) -> bool:
+    """Whether a summary beside the run is worth its request now.
+
+    Where instructions and tools alone fill much of a small window, there would be one in every turn, for a few words each.
+    """
+    limits = fitted(settings, window_tokens)
+    cut = select_cut(entries, keep_tokens=limits.keep_tokens)
+    freed = sum(entry_tokens(entry) for entry in cut.summarized if entry.head is None) if cut is not None else 0
+    return freed >= limits.background_tokens // 2
+
+
 def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
     """Where to cut a context, in the order the model reads it; None: there is nothing to compact.
 

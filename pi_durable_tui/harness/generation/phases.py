@@ -13,6 +13,7 @@ from typing import TypeAlias
 import msgspec
 
 from pi_durable_tui.harness.compaction.estimate import context_tokens, pressure
+from pi_durable_tui.harness.compaction.select import frees_enough
 from pi_durable_tui.harness.extensions.hooks import changed
 from pi_durable_tui.harness.extensions.task_definition import Advance, Move, Sleep, TaskDefinition
 from pi_durable_tui.harness.generation.checkpoint import Poll, Prepare, Request, RetryAt, Tools
@@ -67,7 +68,7 @@ async def prepare(runtime: TaskRuntime) -> None:
             move = compact_first(runtime, desk, again, "threshold")
             desk.put_back()
             return move
-        if weight == "background":
+        if weight == "background" and window_tokens is not None and frees_enough(entries, window_tokens, services.settings.compaction):
             compact_beside(desk)
         cutoff = max(entry.id for entry in entries)
         if change is not None:
