@@ -222,12 +222,13 @@ def retry_after_ms(fault: Fault, *, now_ms: int) -> int | None:
             return max(0, round(parsedate_to_datetime(value).timestamp() * 1000) - now_ms)
         except ValueError:
             return None
-    said = re.search(r"(?:retrydelay\W+|(?:retry|try again) in )(\d+(?:\.\d+)?)s", fault.words)
+    said = re.search(r"(?:retrydelay\W+|(?:retry|try again) in )(\d{1,12}(?:\.\d+)?)s", fault.words)
     return round(float(said[1]) * 1000) if said else None
 
 
 def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\s*\d+(\.\d+)?\s*", text) is not None
+    """Whether it is a number of a size that a wait can have; longer ones are no wait, and no integer that can be stored."""
+    return re.fullmatch(r"\s*\d{1,12}(\.\d{1,12})?\s*", text) is not None
 
 
 def _message(fault: Fault, reason: FailureReason) -> str:
