@@ -7,24 +7,26 @@ Nothing slow may be imported at the top: the app paints first, and `--version` a
 
 from __future__ import annotations
 
-import io
+import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import NoReturn
 
 from pi_durable_tui import __version__
 from pi_durable_tui.cli.report import report
+from pi_durable_tui.cli.streams import prepare_streams
 from pi_durable_tui.cli.wish import COMMANDS, COMPLETING, HIDDEN, open_chat, plain_wish
 
 
 def run(arguments: Sequence[str]) -> int:
     """Do what the arguments ask for and return the exit code; errors are printed (rule CL-6)."""
-    if list(arguments) == ["--version"]:  # the parser would take longer than everything else
-        print(f"pidurable {__version__}")
-        return 0
     options = list(arguments)[: list(arguments).index("--")] if "--" in arguments else list(arguments)
     try:
+        if list(arguments) == ["--version"]:  # the parser would take longer than everything else
+            print(f"pidurable {__version__}", flush=True)
+            return 0
         wish = plain_wish(arguments)
         if len(arguments) == 1 and wish is not None:
             _check(arguments)
@@ -64,12 +66,24 @@ def _parsed(arguments: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The console script."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character must not end the program
+    prepare_streams()
     if COMPLETING in os.environ:
         _complete()
-    sys.exit(run(sys.argv[1:]))
+    _leave(run(sys.argv[1:]))
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process; at once where a thread still loads the model library.
+
+    The interpreter would end that thread with the lock of imports in its hands, and then wait for the lock for ever, as soon as anything that it clears
+    away imports something.
+    """
+    if not any(thread.daemon for thread in threading.enumerate()):
+        sys.exit(code)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError):
+            stream.flush()
+    os._exit(code)
 
 
 def _complete() -> None:

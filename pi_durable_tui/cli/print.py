@@ -21,7 +21,7 @@ from pi_durable_tui.cli.project.workspace import start_remarks
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import until_signal
-from pi_durable_tui.cli.stdin import piped_text, prompt_of
+from pi_durable_tui.cli.streams import piped_text, prompt_of
 from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed

@@ -6,12 +6,13 @@ errors.py do.
 
 from __future__ import annotations
 
-import os
+import errno
 import sys
 import traceback
 from typing import Protocol
 
-from pi_durable_tui.errors import InternalError, PidurableError
+from pi_durable_tui.cli.streams import OutputLost, forget
+from pi_durable_tui.errors import EnvironmentFailure, InternalError, PidurableError
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -38,25 +39,32 @@ def report(error: BaseException, *, debug: bool, stream: TextOutput | None = Non
         debug: Print the traceback too.
         stream: Instead of stderr.
     """
-    output = stream if stream is not None else sys.stderr
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
+    if isinstance(error, BrokenPipeError | OutputLost):
+        forget(sys.stdout)
     if isinstance(error, BrokenPipeError):
-        forget_stdout()
         return BROKEN_PIPE
     if debug:
-        output.write(_safe("".join(traceback.format_exception(error))) + "\n")
-    known = error if isinstance(error, PidurableError) else _bug(error, debug=debug)
-    output.write(paragraph(known) + "\n")
-    output.flush()
+        _write(_safe("".join(traceback.format_exception(error))), stream)
+    known = error if isinstance(error, PidurableError) else _lost(error) if isinstance(error, OutputLost) else _bug(error, debug=debug)
+    _write(paragraph(known), stream)
     return known.exit_code
 
 
 def note(text: str, *, stream: TextOutput | None = None) -> None:
     """Print a remark that is no error, on stderr."""
+    _write(_safe(f"pidurable: {text}"), stream)
+
+
+def _write(line: str, stream: TextOutput | None) -> None:
+    """A stderr that is closed or full takes neither the work nor the exit code along."""
     output = stream if stream is not None else sys.stderr
-    output.write(_safe(f"pidurable: {text}") + "\n")
-    output.flush()
+    try:
+        output.write(line + "\n")
+        output.flush()
+    except OSError:
+        forget(sys.stderr)
 
 
 def _safe(text: str) -> str:
@@ -65,14 +73,15 @@ def _safe(text: str) -> str:
     return safe_text(text)
 
 
+def _lost(error: OutputLost) -> EnvironmentFailure:
+    reason = "it is closed" if error.errno == errno.EBADF else error.strerror or str(error)
+    return EnvironmentFailure(
+        f"The output cannot be written: {reason}. What is stored is as it was.", hint="Send it elsewhere; pidurable log prints a chat again."
+    )
+
+
 def _bug(error: BaseException, *, debug: bool) -> InternalError:
     known = InternalError(f"{type(error).__name__}: {error}"[:500])
     if not debug:
         known.hint += " Run the same command with --debug to see where."
     return known
-
-
-def forget_stdout() -> None:
-    """The reader, or the terminal, is gone: point stdout at nothing, so that the interpreter's last flush does not complain."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())

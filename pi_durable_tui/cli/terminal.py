@@ -19,10 +19,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from pi_durable_tui.cli.paths import folders
-from pi_durable_tui.cli.report import forget_stdout
 from pi_durable_tui.cli.screen.guard import TerminalGuard
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import leave_on_signals
+from pi_durable_tui.cli.streams import forget
 from pi_durable_tui.cli.wish import Wish
 
 if TYPE_CHECKING:
@@ -265,4 +265,4 @@ def _say_goodbye(app: PidurableApp) -> None:
             sys.stdout.write("".join(f"{line}\n" for line in lines) + f"{ended}\nResume with: pidurable --continue\n")
         sys.stdout.flush()
     except OSError:
-        forget_stdout()
+        forget(sys.stdout)
