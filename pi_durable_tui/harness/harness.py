@@ -25,6 +25,7 @@ from pi_durable_tui.harness.generation import phases as generation
 from pi_durable_tui.harness.generation.time_limit import TimeLimit
 from pi_durable_tui.harness.live import AGENT, PROVIDER, USAGE, Agent, Provider, UsageTotals
 from pi_durable_tui.harness.live import BUILT_IN as BUILT_IN_DOCUMENTS
+from pi_durable_tui.harness.observation.frames import open_submissions
 from pi_durable_tui.harness.observation.inspection import Inspection, TaskNode, task_infos, task_nodes
 from pi_durable_tui.harness.observation.overview import Overview
 from pi_durable_tui.harness.opening import Recovery, recover
@@ -284,8 +285,8 @@ class Harness:
         """What lives and why it waits. Writes nothing (rule OB-5)."""
         if self.session.read_only:
             await self._table.look_again(self.session.storage)
-        open_ones = await self.session.storage.submissions(statuses=("queued", "placed"), limit=1_000)
-        return Inspection(tasks=task_infos(self._scheduler.world()), submissions=open_ones.items)
+        open_ones = await open_submissions(self.session.storage)
+        return Inspection(tasks=task_infos(self._scheduler.world()), submissions=tuple(open_ones))
 
     def task_graph(self) -> tuple[TaskNode, ...]:
         """All live tasks with what they belong to and wait for, by id (rule OB-4); in a session that was opened read-only, as of the opening.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from pi_durable_tui.records.task import Pending, Running, Terminal, moved
 from pi_durable_tui.session.session import Session
 from pi_durable_tui.session.transaction import Transaction
 from tests.support.harness_builders import CONVERSATION, DONE, HERE, START_MS, entry, run, said, stored, submission, task, view
+from tests.support.harness_rig import Rig
 from tests.support.session_builders import new_conversation, open_session
 
 OTHER = 2
@@ -262,7 +264,8 @@ async def tell(commits: list[list[tuple[str, int]]]) -> None:
             story.view = apply(story.view, each)
         published.clear()
         whole = await read_view(session, first)
-        kept = replace(story.view, submissions=tuple(each for each in story.view.submissions if each.is_open))
+        known = story.view.submissions
+        kept = replace(story.view, submissions=tuple(each for each in known if each.is_open or each is known[-1]))
         assert replace(kept, seq=whole.seq, committed_at_ms=whole.committed_at_ms) == whole
         for name in ("entries", "usage", "draft"):
             old, new = getattr(before, name), getattr(story.view, name)
@@ -277,3 +280,20 @@ STEPS = st.sampled_from(["say", "begin", "run", "hand_back", "end", "submit", "s
 @given(st.lists(st.lists(st.tuples(STEPS, st.integers(0, 1)), max_size=3, unique_by=lambda step: step[0]), max_size=12))
 def test_applying_commits_one_by_one_gives_what_reading_the_store_gives(commits):
     asyncio.run(tell(commits))
+
+
+@pytest.mark.rule("OB-1", "OB-5", "SU-6")
+async def test_however_many_wait_each_of_them_is_in_the_view_and_in_the_inspection(tmp_path: Path) -> None:
+    rig = Rig(tmp_path)
+    chat = await rig.start()
+    ids: list[int] = []
+
+    async def hand_in(tx: Transaction) -> None:
+        for _ in range(1_100):
+            ids.append(tx.new_id())
+            tx.put_submission(submission(ids[-1], conversation_id=chat.id))
+
+    await rig.harness.session.commit(hand_in)
+    assert [each.id for each in (await chat.view()).submissions] == ids
+    assert [each.id for each in (await rig.harness.inspect()).submissions] == ids
+    await rig.close()

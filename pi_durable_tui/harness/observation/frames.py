@@ -77,7 +77,7 @@ async def _read(session: Session, conversation_id: int, limit: int, *, seq: int)
 async def _submissions(storage: Storage, conversation_id: int, entries: tuple[StoredEntry, ...]) -> tuple[Submission, ...]:
     """Those that are open, that of the newest input, which tells how its run ended, and the newest of all, which tells what is handed in later."""
     newest = await storage.submissions(conversation_id=conversation_id, limit=1, descending=True)
-    found = {submission.id: submission for submission in (*await _open_ones(storage, conversation_id), *newest.items)}
+    found = {submission.id: submission for submission in (*await open_submissions(storage, conversation_id), *newest.items)}
     submission_id = newest_input(entries)
     asked = await storage.submission(submission_id) if submission_id is not None and submission_id not in found else None
     if asked is not None and asked.conversation_id == conversation_id:  # one that came with a fork is none of ours
@@ -85,7 +85,8 @@ async def _submissions(storage: Storage, conversation_id: int, entries: tuple[St
     return tuple(found[each] for each in sorted(found))
 
 
-async def _open_ones(storage: Storage, conversation_id: int) -> list[Submission]:
+async def open_submissions(storage: Storage, conversation_id: int | None = None) -> list[Submission]:
+    """All that are neither done nor unanswered, by id, of one conversation or of the session."""
     found: list[Submission] = []
     cursor: int | None = None
     while True:
