@@ -116,6 +116,24 @@ async def test_denied_call_is_not_run_and_the_model_hears_why(tmp_path: Path) ->
     assert result.text == "<harness>\n[error] The call was not run: ann did not allow it (not on Fridays).\n</harness>"
 
 
+@pytest.mark.rule("TU-19", "TK-15", "TO-3")
+async def test_stopping_only_the_question_leaves_the_call_undone_and_says_so(tmp_path: Path) -> None:
+    ran: list[str] = []
+    rig = Rig(tmp_path, tools=(shell(ran),))
+    chat_id, slot = await asked(rig)
+    chat = await rig.harness.conversation(chat_id)
+    rig.model.then(say("fine"))
+
+    assert slot.question is not None
+    assert await chat.abort_task(slot.question)
+    await rig.run_out(chat)
+
+    result = next(entry.message for entry in await rig.entries(chat_id) if isinstance(entry.message, ToolResultMessage))
+    assert ran == []
+    assert result.text == "<harness>\n[error] The call was not run: the question about it was stopped before anybody answered it.\n</harness>"
+    await rig.close()
+
+
 @pytest.mark.rule("TU-19", "TK-15")
 async def test_stopping_while_a_question_is_open_ends_the_question_unanswered(tmp_path: Path) -> None:
     ran: list[str] = []

@@ -1,4 +1,4 @@
-"""Tools, hooks and definitions of extensions raise what is no `Exception`: it is theirs, and nothing stands still for it (TK-3, TK-15)."""
+"""Tools, hooks and definitions of extensions raise what is no `Exception`, or give what is not asked for: it is theirs (TK-3, TK-15, PR-6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pi_durable_tui.harness.extensions.hooks import Hooks
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
-from pi_durable_tui.records.messages import Text
+from pi_durable_tui.records.messages import AssistantMessage, Text, ToolCall
 from pi_durable_tui.records.submission import Done
 from pi_durable_tui.records.task import Completed, Faulted
 from tests.support.harness_rig import Rig
@@ -27,6 +27,12 @@ class Panic(BaseException):
 
 class Nothing(msgspec.Struct):
     """No arguments."""
+
+
+class Letter(msgspec.Struct):
+    """Which call it is."""
+
+    letter: str
 
 
 RAISED: dict[str, Callable[[], BaseException]] = {
@@ -81,6 +87,57 @@ async def test_a_hook_that_raises_no_exception_is_reported_and_the_run_goes_on(t
     rig = Rig(tmp_path, tools=[tool()], extensions=hooked(**{hook: raising(RAISED[raised])}))
     assert await answered(rig) == ["done"]
     assert {(report.kind, report.reason) for report in rig.reports} == {("hook_failed", hook)}
+    await rig.close()
+
+
+@pytest.mark.rule("FB-37")
+@pytest.mark.parametrize(
+    ("hook", "wanted"),
+    [("before_request", "ModelRequest"), ("after_response", "AssistantMessage"), ("on_yield", "str"), ("after_tools", "str"), ("after_tool", "ToolResult")],
+)
+async def test_a_hook_that_gives_something_else_than_it_is_asked_for_is_reported_and_the_run_goes_on(tmp_path: Path, hook: str, wanted: str) -> None:
+    async def wrong(*_given: Any) -> Any:
+        return 5
+
+    rig = Rig(tmp_path, tools=[tool()], extensions=hooked(**{hook: wrong}))
+    assert await answered(rig) == ["done"]
+    assert {(report.kind, report.reason, report.message) for report in rig.reports} == {
+        ("hook_failed", hook, f"TypeError: it gave int where {wanted} is wanted"),
+    }
+    await rig.close()
+
+
+@pytest.mark.rule("FB-37")
+@pytest.mark.parametrize(("given", "said"), [(5, "TypeError: it gave int where arguments are wanted"), ({"a": {1}}, "which is not JSON")])
+async def test_a_hook_before_a_tool_that_gives_no_arguments_blocks_the_call(tmp_path: Path, given: Any, said: str) -> None:
+    async def wrong(*_given: Any) -> Any:
+        return given
+
+    rig = Rig(tmp_path, tools=[tool()], extensions=hooked(before_tool=wrong))
+    (result,) = await answered(rig)
+    assert "The call was not run: a check before it failed" in result
+    assert said in result
+    (task,) = await rig.tasks("pi.tool")
+    assert isinstance(task.outcome, Completed)
+    await rig.close()
+
+
+@pytest.mark.rule("PR-6", "CX-1", "FB-37")
+async def test_calls_that_a_hook_gives_one_id_are_each_carried_out_once(tmp_path: Path) -> None:
+    async def same(_conversation_id: int, answer: AssistantMessage) -> AssistantMessage:
+        return msgspec.structs.replace(answer, content=tuple(msgspec.structs.replace(part, id="same") for part in answer.content if isinstance(part, ToolCall)))
+
+    ran: list[str] = []
+
+    async def execute(arguments: Letter, _context: ToolContext) -> ToolResult:
+        ran.append(arguments.letter)
+        return ToolResult(content=(Text(text=arguments.letter),))
+
+    rig = Rig(tmp_path, tools=[tool(arguments=Letter, execute=execute, sequential=True)], extensions=hooked(after_response=same))
+    chat = await rig.start(call(("work", {"letter": "a"}), ("work", {"letter": "b"})), say(""))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    assert ran == ["a", "b"]
     await rig.close()
 
 

@@ -91,7 +91,7 @@ async def _hooked(runtime: TaskRuntime, agent: Agent) -> Blocked | str:
     services, wanted = runtime.services, from_json(runtime.task.input, CompactionInput)
     hooked = HookedCompaction(conversation_id=runtime.task.conversation_id, reason=wanted.reason, focus=wanted.focus)
     calls = [partial(hook.before_compact, hooked) for hook in services.registry.hooks(agent) if hook.before_compact is not None]
-    answers = await asked("before_compact", calls, services.hook_failed)
+    answers = await asked("before_compact", calls, services.hook_failed, of=str | Blocked)
     blocked = [answer for answer in answers if isinstance(answer, Blocked)]
     return blocked[0] if blocked else next((answer for answer in reversed(answers) if isinstance(answer, str)), wanted.focus)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from types import UnionType
 from typing import TypeAlias, TypeVar
 
 from pi_durable_tui.harness.ports import ModelRequest, ToolResult
@@ -76,16 +77,19 @@ class Hooks:
     before_compact: Callable[[HookedCompaction], Awaitable[Blocked | str | None]] | None = None
 
 
-async def asked(name: str, calls: Sequence[Callable[[], Awaitable[T | None]]], failed: Callable[[str, str], None]) -> list[T]:
+async def asked(
+    name: str, calls: Sequence[Callable[[], Awaitable[T | None]]], failed: Callable[[str, str], None], *, of: type[object] | UnionType = object
+) -> list[T]:
     """What the hooks answered, in order, without the Nones.
 
     Args:
-        failed: Told (name, what went wrong) of each hook that raised; the others run all the same.
+        failed: Told (name, what went wrong) of each hook that raised, or whose answer is none; the others run all the same.
+        of: What an answer is.
     """
     answers: list[T] = []
     for call in calls:
         try:
-            answer = await call()
+            answer = _checked(await call(), of)
         except BaseException as error:  # foreign code: its failure is reported and must not end the run
             if must_pass(error):
                 raise
@@ -100,7 +104,7 @@ async def changed(name: str, value: T, calls: Sequence[Callable[[T], Awaitable[T
     """The value after each hook has had its say on what the one before made of it; failures as in `asked`."""
     for call in calls:
         try:
-            answer = await call(value)
+            answer = _checked(await call(value), type(value))
         except BaseException as error:  # foreign code: its failure is reported and must not end the run
             if must_pass(error):
                 raise
@@ -108,6 +112,12 @@ async def changed(name: str, value: T, calls: Sequence[Callable[[T], Awaitable[T
             continue
         value = value if answer is None else answer
     return value
+
+
+def _checked(answer: T | None, of: type[object] | UnionType) -> T | None:
+    if answer is not None and not isinstance(answer, of):
+        raise TypeError(f"it gave {type(answer).__name__} where {of.__name__ if isinstance(of, type) else of} is wanted")
+    return answer
 
 
 def must_pass(error: BaseException) -> bool:

@@ -15,7 +15,7 @@ from pi_durable_tui.harness.generation.pressure import compact_first
 from pi_durable_tui.harness.generation.round import begin_round, unstarted_calls
 from pi_durable_tui.harness.live import LIVE, USAGE, Failure, Live, RetryWait, UsageTotals
 from pi_durable_tui.harness.ports import Finished, ModelFailed
-from pi_durable_tui.harness.requests.assembly import Assembly
+from pi_durable_tui.harness.requests.assembly import Assembly, with_own_ids
 from pi_durable_tui.harness.runs import Desk, as_object
 from pi_durable_tui.harness.services import Report, Services
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
@@ -130,7 +130,7 @@ async def _whole_answer(runtime: TaskRuntime, assembly: Assembly | None, ending:
     services, conversation_id = runtime.services, runtime.task.conversation_id
     hooks = services.registry.hooks(await agent_of(services, conversation_id))
     calls = [partial(hook.after_response, conversation_id) for hook in hooks if hook.after_response is not None]
-    return await changed("after_response", assembly.message(ending.stop_reason), calls, services.hook_failed)
+    return with_own_ids(await changed("after_response", assembly.message(ending.stop_reason), calls, services.hook_failed))
 
 
 async def _following(runtime: TaskRuntime, at: Request, answer: AssistantMessage | None, ending: Finished | ModelFailed | None) -> decide.Next:
@@ -149,7 +149,7 @@ async def _following(runtime: TaskRuntime, at: Request, answer: AssistantMessage
     if not isinstance(following, decide.FinalAnswer):
         return following
     calls = [partial(hook.on_yield, conversation_id, answer) for hook in services.registry.hooks(agent) if hook.on_yield is not None]
-    texts = tuple(text for text in await asked("on_yield", calls, services.hook_failed) if text.strip())  # a blank one says nothing to go on with
+    texts = tuple(text for text in await asked("on_yield", calls, services.hook_failed, of=str) if text.strip())  # a blank one says nothing to go on with
     return decide.GoOn(texts) if texts else following
 
 

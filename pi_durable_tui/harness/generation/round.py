@@ -57,7 +57,7 @@ async def end_round(runtime: TaskRuntime, at: Tools) -> None:
     results = await _results(services, conversation_id, at)
     hooks = services.registry.hooks(await agent_of(services, conversation_id))
     calls = [partial(hook.after_tools, conversation_id, results) for hook in hooks if hook.after_tools is not None]
-    texts = await asked("after_tools", calls, services.hook_failed)
+    texts = await asked("after_tools", calls, services.hook_failed, of=str)
     following = decide.after_round(results)
 
     async def write(transaction: Transaction, task: Task) -> Move:

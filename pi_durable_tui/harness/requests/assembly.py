@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.ports import TextDelta, ThinkingDelta, ToolCallDelta
 from pi_durable_tui.records.json import JsonObject, clean_text, strict
@@ -121,6 +123,13 @@ def free_id(call_id: str, taken: set[str]) -> str:
     free = wanted if call_id and wanted not in taken else next(f"{wanted}_{n}" for n in range(len(taken) + 2) if f"{wanted}_{n}" not in taken)
     taken.add(free)
     return free
+
+
+def with_own_ids(message: AssistantMessage) -> AssistantMessage:
+    """The answer with an id of its own for each call, whatever became of them in other hands: by it a call is told from the others."""
+    taken: set[str] = set()
+    content = tuple(msgspec.structs.replace(part, id=free_id(part.id, taken)) if isinstance(part, ToolCall) else part for part in message.content)
+    return msgspec.structs.replace(message, content=content)
 
 
 def parsed_arguments(raw: str) -> JsonObject | None:

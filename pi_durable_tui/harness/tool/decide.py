@@ -28,6 +28,7 @@ class Refusal:
         return ToolResult(is_error=True, diagnostics=(Diagnostic("error", self.code, self.message),))
 
 
+UNANSWERED = Refusal("blocked", "The call was not run: the question about it was stopped before anybody answered it.")
 NO_ROOM = Refusal("no_space", "The disk is full: there is no room to record what the call would do, so it was not run.")
 
 

@@ -39,8 +39,8 @@ async def call(runtime: TaskRuntime) -> None:
     arguments = asked.arguments
     if isinstance(admitted, Admitted):
         changed = await _hooked(runtime, asked)
-        arguments = changed if isinstance(changed, dict) else arguments
-        admitted = changed if isinstance(changed, Refusal) else decide.admit(tools, asked, arguments)
+        arguments = arguments if isinstance(changed, Refusal) else changed
+        admitted = changed if isinstance(changed, Refusal) else decide.admit(tools, asked, changed)
     if isinstance(admitted, Refusal):
         await finish(runtime, admitted.result)
         return
@@ -59,7 +59,10 @@ async def approve(runtime: TaskRuntime) -> None:
     at = from_json(runtime.checkpoint, Approve)
     question = await runtime.services.session.storage.task(at.question)
     outcome = question.outcome if question is not None else None
-    answer = from_json(outcome.value, Answer) if isinstance(outcome, Completed) else Answer(decision="deny", by="nobody", at_ms=0)
+    if not isinstance(outcome, Completed):
+        await finish(runtime, decide.UNANSWERED.result)
+        return
+    answer = from_json(outcome.value, Answer)
     if answer.decision not in {"allow", "always"}:
         await finish(runtime, decide.denied(answer.by, answer.note).result)
         return
@@ -88,8 +91,8 @@ async def execute(runtime: TaskRuntime) -> None:
         await _reconcile(runtime, asked, admitted, at)
 
 
-async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusal | None:
-    """What the hooks make of a call: other arguments, a no, or nothing. A hook's error blocks the call."""
+async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusal:
+    """What the hooks make of a call: its arguments, or others, or a no. A hook's error blocks the call."""
     services, arguments = runtime.services, asked.arguments
     agent = await agent_of(services, runtime.task.conversation_id)
     for hook in (hooks.before_tool for hooks in services.registry.hooks(agent)):
@@ -97,6 +100,8 @@ async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusa
             continue
         try:
             answer = await hook(_hooked_call(runtime, asked, arguments))
+            if answer is not None and not isinstance(answer, Blocked):
+                arguments = _object(strict(answer))
         except BaseException as error:  # foreign code: its failure blocks the call and is reported
             if must_pass(error):
                 raise
@@ -105,12 +110,13 @@ async def _hooked(runtime: TaskRuntime, asked: CallInput) -> JsonObject | Refusa
             return Refusal("blocked", f"The call was not run: a check before it failed ({text}).")
         if isinstance(answer, Blocked):
             return Refusal("blocked", answer.message)
-        arguments = arguments if answer is None else answer
-    if arguments is asked.arguments:
-        return None
-    clean = strict(arguments)
-    assert isinstance(clean, dict)  # a hook returns an object
-    return clean
+    return arguments
+
+
+def _object(value: Json) -> JsonObject:
+    if not isinstance(value, dict):
+        raise TypeError(f"it gave {type(value).__name__} where arguments are wanted")
+    return value
 
 
 def _hooked_call(runtime: TaskRuntime, asked: CallInput, arguments: JsonObject) -> HookedCall:
