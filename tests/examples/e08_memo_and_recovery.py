@@ -142,29 +142,19 @@ async def begin_or_go_on(harness: Harness) -> int:
     return await harness.start_task(conversation.id, "example.counter", {}, {"phase": "count", "n": 1})
 
 
-async def outcome(harness: Harness, task_id: int) -> str:
-    """Wait for the end of the task and say how it ended."""
-    with_watch = harness.session.watch()
-    while True:
-        task = await harness.session.storage.task(task_id)
-        if task is not None and isinstance(task.outcome, Completed):
-            with_watch.close()
-            return str(task.outcome.value)
-        await anext(with_watch)
-
-
 async def main(path: Path, *, close_at: int | None, kill_at: int | None) -> None:
     """Count, from wherever the file says."""
     counter = Counter(SystemClock(), close_at or kill_at)
     harness = await open_harness(await open_sqlite(path, clock=counter.clock), counter)
     task_id = await begin_or_go_on(harness)
-    ended = asyncio.create_task(outcome(harness, task_id))
+    ended = asyncio.create_task(harness.ended(task_id))
     stopped = asyncio.create_task(counter.stopped.wait())
     await asyncio.wait({ended, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if counter.stopped.is_set() and kill_at is not None:
         os.kill(os.getpid(), signal.SIGKILL)
     if ended.done():
-        print(ended.result(), flush=True)
+        outcome = ended.result()
+        print(outcome.value if isinstance(outcome, Completed) else outcome, flush=True)
     for wait in (ended, stopped):
         wait.cancel()
     await harness.close()
