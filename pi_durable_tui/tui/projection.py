@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from pi_durable_tui.records.entry import USER
 from pi_durable_tui.records.messages import AssistantMessage, Text, Thinking, ToolResultMessage
 from pi_durable_tui.records.submission import Unanswered
 from pi_durable_tui.tui.rows import (
@@ -88,6 +89,9 @@ class Projection:
         self._seam_seq: int | None = None
         self._before_seam: frozenset[object] = frozenset()
         self._live_texts: dict[tuple[int, int, int, int], _LiveText] = {}
+        self._last_turn: StoredEntry | None = None  # the newest input or answer that has rows
+        self._first_turn: StoredEntry | None = None  # the oldest one
+        self._view_entries: Sequence[StoredEntry] = ()
 
     @property
     def first_id(self) -> int | None:
@@ -112,7 +116,14 @@ class Projection:
     def prepend(self, entries: Sequence[StoredEntry]) -> Rows:
         """Put an older page in front; entries not older than the first known one are left out."""
         older = [stored for stored in entries if self._first_id is None or stored.entry.id < self._first_id]
-        rows = [(stored.entry.id, row) for stored in older for row in entry_rows(stored)]
+        rows: list[tuple[int, Row]] = []
+        turn: StoredEntry | None = None
+        for stored in older:
+            rows += [(owner, row) for owner, row in _unanswered(turn, stored)]
+            rows += [(stored.entry.id, row) for row in entry_rows(stored)]
+            turn = stored if _is_turn(stored) else turn
+        rows += _unanswered(turn, self._first_turn)
+        self._first_turn = next(filter(_is_turn, older), self._first_turn)
         if entries:
             self._first_id = min(stored.entry.id for stored in entries)
         self._rows[:0] = [row for _, row in rows]
@@ -132,6 +143,7 @@ class Projection:
         self._settled -= dropped
         if dropped:
             self._first_id = self._view_first_id
+            self._first_turn = next(filter(_is_turn, self._view_entries), None)
         return Rows(rows=self._rows, changed_from=len(self._rows), prepended=-dropped)
 
     def _add_entries(self, view: ConversationView) -> int:
@@ -139,14 +151,20 @@ class Projection:
         entries = view.entries
         if not entries:
             return self._settled
-        self._view_first_id = entries[0].entry.id
+        self._view_first_id, self._view_entries = entries[0].entry.id, entries
         if self._view_first_id > self._last_id:  # the first one, or so much came between two views that what lies between is not known here
             self._rows, self._owners, self._settled, self._first_id = [], [], 0, self._view_first_id
+            self._last_turn = self._first_turn = None
         changed_from = self._settled
         start = len(entries)
         while start and entries[start - 1].entry.id > self._last_id:
             start -= 1
         for stored in entries[start:]:
+            for owner, row in _unanswered(self._last_turn, stored):
+                self._rows.append(row)
+                self._owners.append(owner)
+            if _is_turn(stored):
+                self._last_turn, self._first_turn = stored, self._first_turn or stored
             if self._seam is not None and stored.seq > (self._seam_seq or 0) and not _is_interruption(stored):
                 self._rows.append(self._seam)
                 self._owners.append(stored.entry.id)
@@ -206,6 +224,26 @@ def _work(view: ConversationView) -> Iterable[object]:
         yield generation.task_id, generation.attempt, generation.started_at_ms
     for slot in view.live.tools:
         yield slot.task_id
+
+
+def _is_turn(stored: StoredEntry) -> bool:
+    """Something was asked, or answered."""
+    return _is_input(stored) or isinstance(stored.entry.message, AssistantMessage)
+
+
+def _is_input(stored: StoredEntry) -> bool:
+    """Somebody handed it in, and a run was to answer it."""
+    return stored.entry.kind == USER and "submissionId" in (stored.entry.data or {})
+
+
+def _unanswered(before: StoredEntry | None, stored: StoredEntry | None) -> Iterable[tuple[int, Row]]:
+    """The mark of an input after which nothing was said before the next one came, and the entry it belongs to.
+
+    Why its run failed is told while it is the newest one; from then on at least that it did. Inputs placed by one commit share an answer.
+    """
+    if before is None or stored is None or not _is_input(before) or not _is_input(stored) or before.seq == stored.seq:
+        return ()
+    return ((before.entry.id, MarkRow(key=f"entry-{before.entry.id}-unanswered", tone="warn", text="No answer came to this")),)
 
 
 def _is_interruption(stored: StoredEntry) -> bool:

@@ -18,11 +18,12 @@ START_MS = 1_700_000_000_000
 MODEL = "playback/story"
 
 
-def user(entry_id: int, text: str) -> StoredEntry:
+def user(entry_id: int, text: str, *, seq: int | None = None) -> StoredEntry:
+    """What somebody handed in; with the same `seq` several of them began one run."""
     entry = Entry(
         id=entry_id, conversation_id=1, kind=USER, at_ms=START_MS + entry_id, message=UserMessage(content=(Text(text=text),)), data={"submissionId": entry_id}
     )
-    return StoredEntry(seq=entry_id, entry=entry)
+    return StoredEntry(seq=entry_id if seq is None else seq, entry=entry)
 
 
 def answer(entry_id: int, *parts: AssistantContent | str, stop: Any = "stop", problem: Problem | None = None) -> StoredEntry:
