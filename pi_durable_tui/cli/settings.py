@@ -49,6 +49,7 @@ ALLOWED: dict[str, tuple[object, str]] = {
     "thinking": (ThinkingLevel, '"off", "low", "medium" or "high"'),
     "theme": (Theme, '"dark", "light", "ansi" or "system"'),
     "mouse": (bool, "true or false"),
+    "bell": (bool, "true or false"),
     "on_continue": (Literal["go", "ask"], '"go" or "ask"'),
     "max_turns": (Annotated[int, msgspec.Meta(ge=1)], "a whole number from 1"),
     "max_cost_usd": (Annotated[float, msgspec.Meta(ge=0)], "an amount in US dollars, from 0"),
@@ -97,6 +98,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
 
     Attributes:
         mouse: Whether the app takes the mouse; if not, the terminal keeps it for selecting in its own way.
+        bell: Whether the terminal rings when somebody is wanted who looks elsewhere.
         on_continue: Whether `--continue` goes on with unfinished work at once, or asks before; print mode never asks.
         store: The kind of new sessions; those that are there are opened as what they are.
         keyring: The keys that come from the system's keyring, by the names of their variables.
@@ -112,6 +114,7 @@ class UserSettings(Struct, frozen=True, kw_only=True):
     thinking: ThinkingLevel | None = None
     theme: Theme | None = None
     mouse: bool = True
+    bell: bool = True
     on_continue: Literal["go", "ask"] = "go"
     max_turns: int | None = None
     max_cost_usd: float | None = None

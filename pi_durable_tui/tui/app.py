@@ -14,6 +14,7 @@ from textual.screen import Screen
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
 from pi_durable_tui.tui.actions.deeds import Deeds
+from pi_durable_tui.tui.attention import calls_back
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.keymap import APP_KEYS
 from pi_durable_tui.tui.keys.bindings import Keymap, keymap
@@ -116,15 +117,23 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
     # ------------------------------------------------------------------------------------------------------------ showing
 
     def _show(self, sight: Sight) -> None:
-        is_first = self.chat.sight is None
+        before, is_first = self.chat.sight, self.chat.sight is None
         model = sight.view.agent.model
         self.chat.window_tokens = self._windows.get(model or "")
         self.chat.show(sight)
+        if not self.app_focus and self._may_ring and calls_back(before, sight):
+            self.bell()
         if model and sight.view.usage.context_tokens and model not in self._windows:
             self._windows[model] = None
             self.run_worker(self._find_window(model))
         if is_first and sight.view.conversation.owner is None:
             self.deeds.outbox.greet(sight.view)
+
+    @property
+    def _may_ring(self) -> bool:
+        """Whether the person lets the terminal ring."""
+        house = self._opened.house if self._opened is not None else None
+        return house is None or house.rings
 
     def _switched(self) -> None:
         """What stood in the composer is the draft of the conversation that is left."""

@@ -143,6 +143,11 @@ class HousePort(Protocol):
     """All of it."""
 
     @property
+    def rings(self) -> bool:
+        """Whether the terminal may ring when somebody is wanted."""
+        ...
+
+    @property
     def settings(self) -> SettingsPort: ...
 
     @property

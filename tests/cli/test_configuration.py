@@ -255,6 +255,7 @@ def test_every_key_that_the_harness_goes_by_is_put_in_force() -> None:
         "approve",
         "theme",
         "mouse",
+        "bell",
         "on_continue",
         "store",
         "models",

@@ -38,6 +38,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         "thinking": "low",
         "theme": "dark",
         "mouse": False,
+        "bell": False,
         "on_continue": "ask",
         "max_turns": 30,
         "max_cost_usd": 1.5,
@@ -68,6 +69,7 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
         follow_up_mode="all",
     )
     assert found.command_limits() == CommandLimits(processes=500, file_bytes=2_000_000)
+    assert (found.mouse, found.bell) == (False, False)
     assert (found.sandbox, found.sandbox_writable) == ("full", ("~/.cache", "/srv/shared"))
     assert found.models == {"a/b": ModelOverride(context_window_tokens=9, thinking_levels=("off", "low"), input_usd_per_million=0.5)}
     assert found.base_urls == content["base_urls"]

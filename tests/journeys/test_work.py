@@ -7,6 +7,7 @@ import pytest
 from tests.journeys.conftest import Begin
 from tests.support.journey_desk import calls, says
 
+FOCUS_IN, FOCUS_OUT, BELL = "\x1b[I", "\x1b[O", b"\a"
 WRONG, RIGHT = "cursor = meeting.end", "cursor = max(cursor, meeting.end)"
 
 
@@ -33,17 +34,22 @@ def test_the_model_reads_edits_and_runs_and_its_answer_stands_on_the_screen(begi
 
 
 @pytest.mark.slow
-@pytest.mark.rule("TU-19")
-def test_what_is_not_allowed_is_not_done_and_the_model_hears_it(begin: Begin) -> None:
+@pytest.mark.rule("TU-19", "TU-20")
+def test_somebody_who_looks_elsewhere_is_called_and_what_is_not_allowed_is_not_done_and_the_model_hears_it(begin: Begin) -> None:
     journey = begin(calls(("bash", {"command": "echo done > effects.txt"})), says("Then not."))
     terminal = journey.start("--approve", "ask")
+    quiet = terminal.raw.count(BELL)  # a title, or the form of the pointer, ends with one too
     terminal.send("make an effect")
+    terminal.press(FOCUS_OUT)
     terminal.wait_for("Run this command?", "echo done > effects.txt")
+    assert terminal.raw.count(BELL) == quiet + 1
+    terminal.press(FOCUS_IN)
     terminal.read_for(0.4)  # the card takes no answer in its first moments
     terminal.press("n")
     terminal.wait_for("Then not.", "● stored")
     assert not (journey.work / "effects.txt").exists()
     assert "The call was not run" in journey.requests[-1]["messages"][-1]["content"]
+    assert terminal.raw.count(BELL) == quiet + 1
 
 
 @pytest.mark.slow

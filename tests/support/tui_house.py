@@ -124,3 +124,4 @@ class FakeHouse:
     models: FakeModels = field(default_factory=FakeModels)
     export: Any = None
     sessions: Any = None
+    rings: bool = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from textual.events import Key
+from textual.events import AppBlur, AppFocus, Key
 
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import slot, view
@@ -77,6 +77,21 @@ async def test_a_question_takes_no_keys_from_somebody_who_is_writing() -> None:
         await answerable(rig)
         await rig.press("escape")
         assert rig.asked == [("answer", 77, "deny", "the user")]
+
+
+@pytest.mark.rule("TU-19")
+async def test_a_question_says_how_it_is_answered_also_while_the_window_has_no_focus_and_takes_the_answer_afterwards() -> None:
+    async with running(view(tools=[ASKING])) as rig:
+        rig.app.post_message(AppBlur())
+        await rig.settle()
+        assert "y or Enter allows" in rig.text()
+        rig.app.post_message(AppFocus())
+        await rig.settle()
+        await rig.press("y")
+        assert rig.asked == [], "it may be the key that was typed into another window"
+        await answerable(rig)
+        await rig.press("y")
+        assert rig.asked == [("answer", 77, "allow", "the user")]
 
 
 @pytest.mark.rule("TU-19", "TU-12")

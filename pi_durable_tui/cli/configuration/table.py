@@ -56,6 +56,7 @@ MEANINGS: tuple[Meaning, ...] = (
     _meaning("approve", "What the agent may do unasked: nothing but reading, edits too, all, or only plan.", "ask"),
     _meaning("theme", "The colours.", "system"),
     _meaning("mouse", "Whether the app takes the mouse; if not, the terminal keeps it, for selecting in its own way.", "true", "next start"),
+    _meaning("bell", "Whether the terminal rings, while its window is not looked at, for a question and for the end of a long run.", "true", "next start"),
     _meaning("max_turns", "A run ends after so many requests to the model; what it did is stored.", _HARNESS.limits.max_turns),
     _meaning("max_cost_usd", "A run ends once it has cost so much; what it did is stored.", _HARNESS.limits.max_cost_usd),
     _meaning("max_time_s", "A run ends once it has worked so long, over all processes; what it did is stored.", None),

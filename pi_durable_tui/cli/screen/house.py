@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 class House:
     """See the module."""
 
+    rings: bool
     settings: SettingsDesk
     models: KnownModels
     export: Exports
@@ -31,6 +32,7 @@ class House:
 def house_of(setup: Setup, wish: Wish, opened: Opened, enter: Callable[[int, int], Awaitable[Shown]]) -> House:
     """The house of an open chat. `enter`: see `Sessions`."""
     return House(
+        rings=setup.settings.bell,
         settings=SettingsDesk(setup, wish, lambda: opened.workspace.settings, opened.harness.settings),
         models=KnownModels(setup, opened.models),
         export=Exports(setup, opened),

@@ -217,7 +217,8 @@ class Question(ScrollView, can_focus=True):
         is_long = len(self._lines) > self.scrollable_content_region.height > 0
         length = f" · {len(self._lines)} lines, PageDown shows more" if is_long else ""
         self.border_title = Content(self._title + length)
-        self.border_subtitle = Content(self._answers if self.screen.focused is self else "Esc comes back here to answer")
+        is_aside = self.screen.focused not in (self, None)  # nothing has the focus while the window has none
+        self.border_subtitle = Content("Esc comes back here to answer" if is_aside else self._answers)
 
     def _layout(self) -> None:
         width = self.scrollable_content_region.width or max(8, self.app.size.width - 6)
