@@ -7,7 +7,6 @@ decide where providers word things reliably. Nothing here imports the library: e
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ from typing import Any, cast
 
 from pi_durable_tui.harness.ports import FailureReason, ModelFailed
 from pi_durable_tui.models.redaction import redact
+from pi_durable_tui.models.words import packed, said, stripped
 from pi_durable_tui.records.json import clean_text
 
 MAX_MESSAGE_CHARS = 2_000
@@ -104,7 +104,7 @@ def fault_of(error: BaseException) -> Fault:
     statuses = [status for one in chain if isinstance(status := getattr(one, "status_code", None), int)]
     numeric = [int(code) for code in codes if code.isdigit() and 400 <= int(code) <= 599]
     status = numeric[0] if numeric and "MidStreamFallbackError" in kinds else next(iter(statuses), None)
-    texts = tuple(dict.fromkeys(text for one in chain if (text := _cleaned(str(one)))))
+    texts = said(map(str, chain), (getattr(one, "body", None) for one in chain))
     return Fault(kinds=frozenset(kinds), status=status, codes=frozenset(codes), texts=texts, headers=headers)
 
 
@@ -179,7 +179,11 @@ def _is_own_bug(fault: Fault) -> bool:
 
 
 def _is_connection(fault: Fault) -> bool:
-    if fault.kinds & (_NETWORK_KINDS | {"MidStreamFallbackError", "APIConnectionError"}):
+    if fault.kinds & _NETWORK_KINDS:
+        return True
+    if "MidStreamFallbackError" in fault.kinds and any(re.fullmatch(r"4\d\d", code) for code in fault.codes):
+        return False  # the stream did not break off: the provider ended it with a refusal
+    if fault.kinds & {"MidStreamFallbackError", "APIConnectionError"}:
         return True
     return fault.status in {None, 500} and _CONNECTION_WORDS.search(fault.words) is not None
 
@@ -209,6 +213,13 @@ _ROWS: tuple[tuple[FailureReason, Callable[[Fault], bool]], ...] = (
 )
 
 
+_UNITS_MS = {"h": 3_600_000, "m": 60_000, "s": 1_000, "ms": 1}
+_WAIT_PART = r"(\d{1,6}(?:\.\d{1,9})?)\s?(ms|h|m|s)(?![a-z])(?:\s*(?:and|,)?\s*)"
+_WAIT_PARTS = re.compile(_WAIT_PART)
+_WAIT_WORDS = re.compile(rf"(?:retrydelay\W+|(?:retry|try again) (?:in|after) )((?:{_WAIT_PART})+)")
+_LONG_UNITS = re.compile(r"(?<=\d)\s?(h|m|s)(?:ours?|in(?:ute)?s?|ec(?:ond)?s?)\b")
+
+
 def retry_after_ms(fault: Fault, *, now_ms: int) -> int | None:
     """How long the provider asks to wait, from its headers or, where they say nothing, its words; None: it does not say."""
     milliseconds = fault.headers.get("retry-after-ms", "")
@@ -222,8 +233,8 @@ def retry_after_ms(fault: Fault, *, now_ms: int) -> int | None:
             return max(0, round(parsedate_to_datetime(value).timestamp() * 1000) - now_ms)
         except ValueError:
             return None
-    said = re.search(r"(?:retrydelay\W+|(?:retry|try again) in )(\d{1,12}(?:\.\d+)?)s", fault.words)
-    return round(float(said[1]) * 1000) if said else None
+    asked = _WAIT_WORDS.search(_LONG_UNITS.sub(r"\1", fault.words))
+    return round(sum(float(number) * _UNITS_MS[unit] for number, unit in _WAIT_PARTS.findall(asked[1]))) if asked else None
 
 
 def _is_number(text: str) -> bool:
@@ -244,41 +255,6 @@ def _cut_traceback(text: str) -> str:
     return text.partition("Traceback (most recent call last)")[0].strip()
 
 
-_PREFIX = re.compile(r"^(?:(?:litellm\.)?[A-Z]\w*(?:Error|Timeout|Exception)(?:: |:? - )|litellm\.\w+: |Error code: \d{3} - )")
-_NOISE = re.compile(r"\s*(?:Original exception: .*|Handle with `litellm\.\w+`\.?|\s?ssl:<[^>]*>|\bssl:default\b)", re.DOTALL)
-
-
-def _cleaned(text: str) -> str:
-    """What the provider said, without what the library puts before, behind and around it."""
-    text = _stripped(text)
-    return _message_in(_packed(text)) or text
-
-
-def _stripped(text: str) -> str:
-    text = _NOISE.sub("", text.strip())
-    while match := _PREFIX.match(text):
-        text = text[match.end() :]
-    return text.strip()
-
-
-def _packed(text: str) -> object:
-    """The error object that was given as text; None where it is none."""
-    if not text.startswith(("{", "b'{", 'b"{')):
-        return None
-    try:
-        return json.loads(text.removeprefix("b").strip("'\""))
-    except ValueError:
-        return None
-
-
-def _message_in(value: object) -> str:
-    if not isinstance(value, dict):
-        return ""
-    mapping = cast("dict[str, object]", value)
-    inner = mapping.get("error", mapping.get("message"))
-    return inner if isinstance(inner, str) else _message_in(inner)
-
-
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """The exception, then those it came from; each once."""
     seen: set[int] = set()
@@ -297,7 +273,7 @@ def _codes(error: BaseException) -> Iterator[str]:
     objects: list[Any] = [
         {"code": getattr(error, "code", None), "type": getattr(error, "type", None)},
         getattr(error, "body", None),
-        _packed(_stripped(str(error))),
+        packed(stripped(str(error))),
     ]
     while objects:
         value = objects.pop()

@@ -38,7 +38,7 @@ from pi_durable_tui.models.catalog import Access, Offer, access, has_price, load
 from pi_durable_tui.models.failures import failure, fault_of
 from pi_durable_tui.models.overrides import NOTHING, ModelOverride, overridden
 from pi_durable_tui.models.reading import Counted, End, Item, Library, Piece, read
-from pi_durable_tui.models.stream import INCOMPLETE, Assembly
+from pi_durable_tui.models.stream import Assembly
 from pi_durable_tui.models.usage import usage_of
 from pi_durable_tui.records.messages import Usage
 
@@ -153,15 +153,15 @@ class LiteLlmGateway:
         finally:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
-        for event in self._ending(item, assembly):  # the connection is closed by now, whether or not the consumer comes back
+        for event in self._ending(item, assembly, reached):  # the connection is closed by now, whether or not the consumer comes back
             yield event
 
-    def _ending(self, item: End | ModelFailed | Exception, assembly: Assembly) -> list[ModelEvent]:
+    def _ending(self, item: End | ModelFailed | Exception, assembly: Assembly, reached: Access) -> list[ModelEvent]:
         """The last events. Once the finish reason is there the answer is complete, however the connection ends."""
         events = assembly.flush()
         match item:
             case End(is_finished=is_finished):
-                return [*events, assembly.outcome() if is_finished else INCOMPLETE]
+                return [*events, assembly.outcome() if is_finished else assembly.incomplete(reached.base_url)]
             case _ if assembly.has_finish_reason:
                 return [*events, assembly.outcome()]
             case ModelFailed():

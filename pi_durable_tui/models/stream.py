@@ -59,6 +59,7 @@ class Assembly:
         self._ids: set[str] = set()
         self._halves: dict[Channel, str] = {}
         self._finish_reason: str | None = None
+        self._has_begun = False
 
     @property
     def has_finish_reason(self) -> bool:
@@ -73,12 +74,25 @@ class Assembly:
         for piece in _objects(delta.get("tool_calls")):
             events.extend(self._call(piece))
         self._finish_reason = choice.get("finish_reason") or self._finish_reason
+        self._has_begun = self._has_begun or bool(events)
         return events
 
     def flush(self) -> list[ModelEvent]:
         """What was held back: halves of pairs that never came whole. Call it once, before the last event, however the answer ends."""
         halves, self._halves = self._halves, {}
         return [self._event(channel, REPLACEMENT) for channel in halves]
+
+    def incomplete(self, base_url: str | None) -> ModelFailed:
+        """Why the answer does not count, though the stream ended in peace: no reason came, or nothing at all that is an answer.
+
+        Args:
+            base_url: Where a person has sent the request; None: to the provider's own address.
+        """
+        if self._has_begun:
+            return INCOMPLETE
+        where = f"The server at {base_url}" if base_url is not None else "The provider"
+        advice = " Is that its address, which often ends in /v1?" if base_url is not None else ""
+        return ModelFailed(reason="connection", message=f"{where} answered without a word that is an answer.{advice}", retryable=True)
 
     def outcome(self) -> Finished | ModelFailed:
         """How the answer ended, once the stream is over."""

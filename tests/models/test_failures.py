@@ -91,6 +91,7 @@ def test_other_limits_are_no_overflow_of_the_context(of: Fault, reason: str) -> 
         (fault("Connection error.", 500, "InternalServerError", "OpenAIError"), "connection", True),
         (fault("Cannot connect to host x:443", 500, "InternalServerError"), "connection", True),
         (fault("half", 500, "MidStreamFallbackError"), "connection", True),
+        (fault("no such tool", 400, "MidStreamFallbackError", code="400"), "invalid_request", False),
         (fault("KeyError: 'x'\nTraceback (most recent call last)\n ...", 500, "APIConnectionError", "KeyError"), "unknown", False),
         (fault("odd", None, "TypeError"), "unknown", False),
         (fault("bad field", 422), "invalid_request", False),
@@ -118,6 +119,12 @@ def test_the_reason_decides_whether_trying_again_helps(of: Fault, reason: str, r
         (fault("", 429, retry_after_ms="9" * 400, retry_after="2"), 2_000),
         (fault('"retryDelay": "20s"', 429), 20_000),
         (fault("Please try again in 1.5s.", 429), 1_500),
+        (fault("Please try again in 350ms.", 429), 350),
+        (fault("Please try again in 1m20.5s.", 429), 80_500),
+        (fault("Please retry after 20 seconds.", 429), 20_000),
+        (fault("Retry in 1 minute and 5 sec", 429), 65_000),
+        (fault("try again in 2 hours", 429), 7_200_000),
+        (fault("try again in 3 models", 429), None),
         (fault("", 429), None),
     ],
 )
@@ -169,6 +176,7 @@ def test_the_facts_of_a_chain_are_those_of_all_its_exceptions() -> None:
     ("text", "message", "codes"),
     [
         ("litellm.RateLimitError: OpenAIException - slow", "slow", set()),
+        ("OpenAIException - finish_reason: error, no content string given. Received Chunk={'text': ''}", "finish_reason: error", set()),
         ('AnthropicException - {"type":"error","error":{"type":"overloaded_error","message":"Busy"}}', "Busy", {"error", "overloaded_error"}),
         ('AnthropicException - b\'{"error":{"message":"Busy"}}\'', "Busy", set()),
         ('{"error": "busy"}', "busy", set()),

@@ -105,7 +105,13 @@ async def test_text_thinking_calls_and_usage_arrive_in_order() -> None:
         ([http(503, {"error": {"message": "try later"}})], "overloaded", True, "try later"),
         ([http(429, {"error": {"message": "slow down"}})], "rate_limit", True, "slow down"),
         ([http(500, {"error": {"message": "boom"}})], "server", True, "boom"),
-        ([http(502, "<html>bad gateway</html>")], "server", True, "502"),
+        ([http(502, "<html>bad gateway</html>")], "server", True, "bad gateway (HTTP 502)"),
+        ([http(502, "<html><head><title>502 &amp; down</title></head><script>x()</script></html>")], "server", True, "502 & down (HTTP 502)"),
+        ([http(500, {"error": "model requires more memory than there is"})], "server", True, "model requires more memory than there is (HTTP 500)"),
+        ([http(405, {"detail": "Method Not Allowed"})], "invalid_request", False, "Method Not Allowed (HTTP 405)"),
+        ([http(422, {"detail": [{"msg": "field required"}]})], "invalid_request", False, '{"detail": [{"msg": "field required"}]} (HTTP 422)'),
+        ([http(400, [{"error": {"message": "no such role"}}])], "invalid_request", False, "no such role (HTTP 400)"),
+        ([http(404, "404 page not found")], "no_model", False, "404 page not found (HTTP 404)"),
         ([http(504, "")], "timeout", True, "504"),
         ([http(401, {"error": {"message": "Incorrect API key provided"}})], "auth", False, "Incorrect API key provided"),
         ([http(403, {"error": {"message": "not for you"}})], "auth", False, "not for you"),
@@ -142,6 +148,9 @@ OVERFLOWS = [
     [http(400, {"error": {"message": "The total length of all messages is too long."}})],
     [http(400, {"error": {"message": "no", "code": "context_length_exceeded"}})],
     [http(413, "too large")],
+    [http(400, {"error": "prompt is too long: 209303 tokens > 200000 maximum"})],
+    [http(400, {"detail": "Prompt contains 40000 tokens, too large for model with 32768 maximum context length"})],
+    [http(500, "the request exceeds the available context size")],
     [text("a"), event({"error": {"message": "prompt is too long: 209303 tokens > 200000 maximum"}})],
 ]
 
@@ -180,6 +189,22 @@ async def test_a_stream_that_breaks_is_never_taken_for_an_answer(script: list[An
     assert events[:-1] == before
     assert (failed.reason, failed.retryable) == (reason_of_it, True)
     assert len(server.requests) == 1
+
+
+@pytest.mark.rule("GE-6", "CASE-B4")
+async def test_a_refusal_in_the_middle_of_a_stream_is_not_sent_again() -> None:
+    events, _ = await play([text("hel"), event({"error": {"message": "no such tool", "code": 400}})])
+
+    assert only_failure(events) == ModelFailed(reason="invalid_request", message="no such tool", retryable=False)
+
+
+@pytest.mark.parametrize("body", ["<html>log in first</html>", {"error": "Unexpected endpoint"}, ""])
+@pytest.mark.rule("CASE-B4")
+async def test_a_server_that_says_nothing_of_an_answer_is_named_with_its_address(body: Any) -> None:
+    events, server = await play([http(200, body)])
+
+    message = f"The server at {server.base_url} answered without a word that is an answer. Is that its address, which often ends in /v1?"
+    assert events == [ModelFailed(reason="connection", message=message, retryable=True)]
 
 
 @pytest.mark.rule("CASE-B4")
