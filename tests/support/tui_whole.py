@@ -68,7 +68,7 @@ class Whole:
 
     async def until(self, words: str, *, gone: bool = False) -> str:
         """What is on the screen once `words` are on it, or off it."""
-        for _ in range(60):
+        for _ in range(600):
             await self.step()
             shown = self.screen()
             if (words in shown) != gone:
