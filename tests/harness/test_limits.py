@@ -7,15 +7,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.generation.limits import combined, reached
 from pi_durable_tui.harness.live import Budget
-from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.ports import AgentProfile, Finished, TextDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.settings import Limits, Settings
-from pi_durable_tui.records.messages import Problem, Text, Usage
-from pi_durable_tui.records.submission import Submission, Unanswered
+from pi_durable_tui.records.messages import Problem, Text, ToolResultMessage, Usage
+from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tools.subagent import subagent_tools
 from tests.support.harness_rig import Rig
-from tests.support.scripted_model import Step, call, say
+from tests.support.scripted_model import Hold, Step, call, say
 
 
 class Nothing(msgspec.Struct):
@@ -135,6 +136,46 @@ async def test_what_subagents_cost_counts_for_the_run_that_called_them(tmp_path:
     ended = await settled(rig, submission)
     assert isinstance(ended.state, Unanswered)
     assert ended.state.problem.message == "The run has cost $0.4100, and $0.2500 was allowed."
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14", "TO-7")
+async def test_what_the_subagents_of_another_chat_cost_is_no_matter_of_a_run(tmp_path: Path) -> None:
+    rig = rig_of(tmp_path, Limits(max_cost_usd=0.25))
+    here = await rig.start()
+    there = await rig.harness.create_conversation(await here.agent())
+    waiting = Hold()
+    rig.model.when("here", (waiting, *priced(call(("look", {})), 0.01)), priced(say("done"), 0.01))
+    rig.model.when("there", priced(call(("subagent", {"name": "reader", "prompt": "read"})), 0.01), say("thanks"))
+    rig.model.when("read", priced(say("dear answer"), 0.4))
+    submission = await here.submit("here")
+    await rig.settle()
+    await there.submit("there")
+    await rig.run_out(there)
+    waiting.event.set()
+    await rig.run_out(here)
+    assert isinstance((await settled(rig, submission)).state, Done)
+    await rig.close()
+
+
+@pytest.mark.rule("SA-14", "TO-7")
+async def test_what_its_brothers_use_is_no_matter_of_the_budget_of_a_subagent(tmp_path: Path) -> None:
+    scout = AgentProfile(name="scout", description="Looks.", max_tokens=5)
+    rig = rig_of(tmp_path, Limits())
+    rig.extensions = (Extension(name="profiles", profiles=lambda: (scout,)),)
+    names, waiting = ("first", "second", "third"), Hold()
+    rig.model.when("first", (waiting, *priced(call(("look", {})), 0.0)), priced(say("done"), 0.0))
+    for name in names[1:]:
+        rig.model.when(name, priced(call(("look", {})), 0.0), priced(say("done"), 0.0))
+    asked = [("subagent", {"name": name, "prompt": name, "agent": "scout"}) for name in names]
+    chat = await rig.start(call(*asked), say("thanks"))
+    await chat.submit("go")
+    await rig.until(lambda: len(rig.model.requests) == 6)
+    await rig.settle()
+    waiting.event.set()
+    await rig.run_out(chat)
+    results = [entry.message for entry in await rig.entries(chat.id) if entry.kind == "pi.tool-result"]
+    assert [result.text for result in results if isinstance(result, ToolResultMessage)] == ["done"] * 3
     await rig.close()
 
 

@@ -62,13 +62,16 @@ def reached(limits: Budget, *, turn: int, used: Usage) -> Problem | None:
 
 
 async def used_by_run(storage: Storage, conversation_id: int, *, since_id: int) -> Usage:
-    """What the answers with ids above `since_id` have used, those of subagents that were begun since included; unknown prices count nothing."""
+    """What the answers with ids above `since_id` have used, those of its subagents that were begun since included; unknown prices count nothing."""
     total = await _used(storage, conversation_id, since_id)
+    own = {conversation_id}
     cursor: int | None = since_id + 1
     while cursor is not None:
         page = await storage.conversations(cursor=cursor, limit=1_000)
         for conversation in page.items:
-            if conversation.owner is not None:
+            owner = await storage.task(conversation.owner) if conversation.owner is not None else None
+            if owner is not None and owner.conversation_id in own:
+                own.add(conversation.id)
                 total += await _used(storage, conversation.id, since_id)
         cursor = page.next
     return total
