@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.extensions.hooks import Blocked, HookedCall, HookedCompaction, Hooks
 from pi_durable_tui.harness.extensions.registry import Extension, Registry
 from pi_durable_tui.harness.live import Agent
@@ -19,7 +21,7 @@ from pi_durable_tui.harness.requests.context import GO_ON
 from pi_durable_tui.records.entry import Entry
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage
-from pi_durable_tui.records.submission import Done
+from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Failed, Problem
 from tests.support.harness_rig import Rig
 from tests.support.scripted_model import call, say, texts
@@ -301,3 +303,37 @@ async def test_hook_at_the_start_of_a_call_comes_after_its_intent_and_its_failur
     assert seen == [("echo", "execute")]
     assert [entry.message.text for entry in entries if entry.kind == "pi.tool-result"] == ["echo a"]
     assert [(report.reason, report.message) for report in rig.reports] == [("on_start", "OSError: full")]
+
+
+@pytest.mark.rule("EX-1", "FB-37")
+@pytest.mark.parametrize(
+    ("bad", "told"),
+    [
+        ({"sections": lambda _agent: 1 / 0}, "could not give its sections: ZeroDivisionError: division by zero."),
+        ({"sections": lambda _agent: {"rules": None}}, "could not give its sections: TypeError: rules is NoneType and no text."),
+        ({"wraps": {"echo": lambda tool: tool.missing}}, "could not give its echo: AttributeError: 'Tool' object has no attribute 'missing'."),
+        ({"wraps": {"echo": lambda _tool: None}}, "could not give its echo: TypeError: it gave NoneType where Tool is wanted."),
+        ({"profiles": lambda: 1 / 0}, "could not give its profiles: ZeroDivisionError: division by zero."),
+    ],
+)
+def test_what_an_extension_cannot_give_is_refused_in_its_name(bad: dict[str, Any], told: str) -> None:
+    registry, agent = Registry(), Agent()
+    registry.install(Extension(name="house", tools=(tool(),), **bad))
+    give = {"sections": registry.sections, "wraps": registry.tools, "profiles": registry.profiles}[next(iter(bad))]
+    with pytest.raises(BadRequest, match=re.escape(f"The extension house {told}")):
+        give(agent)
+
+
+async def test_run_under_an_extension_that_fails_says_which_one_it_is_and_the_next_one_goes_on_without_it(tmp_path: Path) -> None:
+    rig = Rig(tmp_path, extensions=[Extension(name="house", sections=lambda _agent: {"rules": str(1 // 0)})])
+    chat = await rig.start(say("at last"))
+    failed = await chat.submit("q")
+    await rig.run_out(chat)
+    state = (await chat.settled(failed.id)).state
+    assert isinstance(state, Unanswered)
+    assert "The extension house could not give its sections: ZeroDivisionError" in state.problem.message
+
+    rig.harness.install(Extension(name="house"))
+    again = await chat.submit("q")
+    await rig.run_out(chat)
+    assert isinstance((await chat.settled(again.id)).state, Done)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
+from pi_durable_tui.errors import BadRequest
 from pi_durable_tui.harness.extensions.hooks import Hooks
 from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
 from pi_durable_tui.harness.live import Agent
@@ -17,6 +19,8 @@ from pi_durable_tui.harness.ports import AgentProfile, Tool
 from pi_durable_tui.records.document import Definition
 from pi_durable_tui.records.entry import StoredEntry
 from pi_durable_tui.records.json import JsonObject
+
+T = TypeVar("T")
 
 Sections: TypeAlias = Callable[[Agent], Mapping[str, str]]
 """Named parts of the system prompt; an empty text means: no such part."""
@@ -111,26 +115,31 @@ class Registry:
         return tuple(extension for extension in self.extensions.values() if agent.extensions is None or extension.name in agent.extensions)
 
     def tools(self, agent: Agent) -> dict[str, Tool]:
-        """The tools of a conversation by name, in order of installation, wrapped."""
+        """The tools of a conversation by name, in order of installation, wrapped.
+
+        Raises:
+            BadRequest: A wrap failed, and no tool is offered without it: it may be a guard. Names the extension; so do the others below.
+        """
         selected = self.selected(agent)
         offered = {tool.name: tool for extension in selected for tool in extension.tools}
         chosen = {name: tool for name, tool in offered.items() if agent.tools is None or name in agent.tools}
         for extension in selected:
             for name, wrap in extension.wraps.items():
                 if name in chosen:
-                    chosen[name] = wrap(chosen[name])
+                    chosen[name] = _given(extension, f"its {name}", partial(_wrapped, wrap, chosen[name]))
         return chosen
 
     def sections(self, agent: Agent) -> dict[str, str]:
         """The parts of the system prompt that are not empty."""
         parts: dict[str, str] = {}
         for extension in self.selected(agent):
-            parts |= dict(extension.sections(agent)) if extension.sections is not None else {}
+            parts |= _given(extension, "its sections", partial(_texts, extension.sections, agent)) if extension.sections is not None else {}
         return {name: text for name, text in parts.items() if text.strip()}
 
     def profiles(self, agent: Agent) -> dict[str, AgentProfile]:
         """The kinds of subagents that a conversation can ask for, by name."""
-        return {profile.name: profile for extension in self.selected(agent) if extension.profiles is not None for profile in extension.profiles()}
+        asked = [(extension, extension.profiles) for extension in self.selected(agent) if extension.profiles is not None]
+        return {profile.name: profile for extension, profiles in asked for profile in _given(extension, "its profiles", profiles)}
 
     def hooks(self, agent: Agent) -> tuple[Hooks, ...]:
         """The hooks of a conversation, in order."""
@@ -144,3 +153,27 @@ class Registry:
     def documents(self) -> dict[str, Definition]:
         """The installed document definitions by kind."""
         return {definition.kind: definition for extension in self.extensions.values() for definition in extension.documents}
+
+
+def _given(extension: Extension, what: str, give: Callable[[], T]) -> T:
+    """What foreign code gives, or an error that says whose code it was."""
+    try:
+        return give()
+    except Exception as error:
+        raise BadRequest(f"The extension {extension.name} could not give {what}: {type(error).__name__}: {error}.") from error
+
+
+def _wrapped(wrap: Callable[[Tool], object], tool: Tool) -> Tool:
+    wrapped = wrap(tool)
+    if not isinstance(wrapped, Tool):
+        raise TypeError(f"it gave {type(wrapped).__name__} where Tool is wanted")
+    return wrapped
+
+
+def _texts(sections: Callable[[Agent], Mapping[str, object]], agent: Agent) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for name, text in sections(agent).items():
+        if not isinstance(text, str):
+            raise TypeError(f"{name} is {type(text).__name__} and no text")
+        texts[name] = text
+    return texts
