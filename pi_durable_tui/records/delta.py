@@ -155,7 +155,8 @@ def _diff_list(before: list[Json], after: Sequence[object], path: Path, root: st
     start = tail = 0
     while start < shorter and same(before[start], after[start]):
         start += 1
-    while tail < shorter - start and same(before[-1 - tail], after[-1 - tail]):
+    most = shorter - start - (len(before) == len(after))  # of as many items, those at `start` were just found to differ
+    while tail < most and same(before[-1 - tail], after[-1 - tail]):
         tail += 1
     ends = (len(before) - tail, len(after) - tail)
     chunks: list[list[Op]] = []

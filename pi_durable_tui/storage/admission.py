@@ -48,7 +48,8 @@ def admit(batch: Batch, counters: Metadata, known: Known) -> dict[int, RecordKin
     fresh = _fresh_ids(batch, known)
     if fresh and not (min(fresh) >= 1 and max(fresh) < batch.next_id):
         raise _invalid(f"The batch uses ids from {min(fresh)} to {max(fresh)}, and its id counter is {batch.next_id}.")
-    _check_references(batch, fresh, known)
+    if fresh or batch.tasks or batch.submissions:
+        _check_references(batch, fresh, known)
     _check_requests(batch, known)
     _check_documents(batch, known)
     return fresh
