@@ -160,7 +160,7 @@ def _given(extension: Extension, what: str, give: Callable[[], T]) -> T:
     try:
         return give()
     except Exception as error:
-        raise BadRequest(f"The extension {extension.name} could not give {what}: {type(error).__name__}: {error}.") from error
+        raise BadRequest(f"The extension {extension.name} could not give {what}: {type(error).__name__}: {error}") from error
 
 
 def _wrapped(wrap: Callable[[Tool], object], tool: Tool) -> Tool:
