@@ -23,11 +23,13 @@ from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.signals import until_signal
 from pi_durable_tui.cli.streams import piped_text, prompt_of
 from pi_durable_tui.cli.wish import Wish
+from pi_durable_tui.clock import Clock
 from pi_durable_tui.context.project_settings import ProjectSettings
 from pi_durable_tui.errors import BadRequest, InternalError, ModelError, NotFound, PidurableError, Refused, SessionClosed
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.generation.limits import LIMIT
 from pi_durable_tui.harness.kinds import BACKGROUND
+from pi_durable_tui.harness.live import RetryWait
 from pi_durable_tui.records.messages import AssistantMessage, Content, Problem, Text
 from pi_durable_tui.records.submission import Done, Submission, Unanswered
 from pi_durable_tui.tui.following import Following, Sight
@@ -67,7 +69,7 @@ async def _work(setup: Setup, wish: Wish, piped: str, out: TextIO) -> None:
         prompt = await _prompt(setup, opened, piped, wish.prompt)
         if prompt is None:
             return
-        followers.append(asyncio.ensure_future(_deny_questions(opened)))
+        followers.append(asyncio.ensure_future(_attend(opened, setup.clock)))
         if wish.as_json:
             followers.append(asyncio.ensure_future(_print_events(opened.conversation, out)))
         try:
@@ -184,9 +186,10 @@ def _error(problem: Problem) -> PidurableError:
     return ModelError(f"The run ended without an answer ({problem.reason}).{said}", hint=hint)
 
 
-async def _deny_questions(opened: Opened) -> None:
-    """Answer every question of the chat and of its subagents with "deny" until the session closes, and say so once per tool."""
+async def _attend(opened: Opened, clock: Clock) -> None:
+    """Until the session closes: answer every question of the chat and of its subagents with "deny" and say so once per tool; say what is waited for."""
     told: set[str] = set()
+    waited: set[tuple[int, int]] = set()
     answered: set[int] = set()
     problems: list[PidurableError] = []
 
@@ -200,6 +203,10 @@ async def _deny_questions(opened: Opened) -> None:
             give_up(problem)
 
     def look(sight: Sight) -> None:
+        for wait in sight.waits():
+            if (wait.attempt, wait.until_ms) not in waited:
+                waited.add((wait.attempt, wait.until_ms))
+                note(_wait_words(wait, now_ms=clock.now_ms()))
         for conversation_id, slot in sight.questions():
             if slot.question is not None and slot.question not in answered:
                 answered.add(slot.question)
@@ -217,6 +224,12 @@ async def _deny_questions(opened: Opened) -> None:
         following = group.create_task(watch.run())
     if problems:
         raise problems[0]
+
+
+def _wait_words(wait: RetryWait, *, now_ms: int) -> str:
+    """Why nothing comes for a while. PURE."""
+    said = f" {wait.problem.message}" if wait.problem.message else ""
+    return f"attempt {wait.attempt} failed ({wait.problem.reason}).{said} The next one begins in {max(0, wait.until_ms - now_ms + 999) // 1000} s."
 
 
 async def _print_events(conversation: Conversation, out: TextIO) -> None:

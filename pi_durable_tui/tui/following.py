@@ -17,7 +17,7 @@ from pi_durable_tui.harness.subagent.checkpoint import SubagentInput
 from pi_durable_tui.records.codec import from_json
 
 if TYPE_CHECKING:
-    from pi_durable_tui.harness.live import ToolSlot
+    from pi_durable_tui.harness.live import RetryWait, ToolSlot
     from pi_durable_tui.harness.view import ConversationView
     from pi_durable_tui.tui.ports import ReadPort
 
@@ -51,9 +51,18 @@ class Sight:
 
     def questions(self) -> Iterator[tuple[int, ToolSlot]]:
         """Every call that waits for an answer of a person, with the id of the conversation that asks."""
-        for view in (self.view, *(subagent.view for subagent in self.subagents)):
-            if view is not None:
-                yield from ((view.conversation.id, slot) for slot in view.live.tools if slot.status == "asking" and slot.question is not None)
+        for view in self._views():
+            yield from ((view.conversation.id, slot) for slot in view.live.tools if slot.status == "asking" and slot.question is not None)
+
+    def waits(self) -> Iterator[RetryWait]:
+        """Every request that failed and waits for its next attempt."""
+        for view in self._views():
+            if view.live.generation is not None and view.live.generation.retry is not None:
+                yield view.live.generation.retry
+
+    def _views(self) -> Iterator[ConversationView]:
+        yield self.view
+        yield from (subagent.view for subagent in self.subagents if subagent.view is not None)
 
 
 def subagents_at_work(view: ConversationView) -> tuple[Subagent, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -156,6 +157,19 @@ def test_a_run_without_an_answer_ends_with_4_and_says_why(desk: Desk) -> None:
     result = desk.run("-p", *HELLO, "something else")
     assert (result.code, result.stdout, result.stderr.count("\n")) == (4, "", 1)
     assert "The run ended without an answer (model_error). Request 1 is not the one that was recorded in 01-hello" in result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CASE-B3", "CASE-H3", "GE-6")
+def test_a_wait_for_the_next_attempt_is_told_on_stderr(desk: Desk) -> None:
+    (desk.root / "config").mkdir(mode=0o700)
+    (desk.root / "config" / "settings.json").write_text('{"retry": {"base_delay_ms": 300}}')
+    result = desk.run("-p", "--model", "playback/09-retry-then-answer", "Why is a retry with a fixed delay a bad idea?")
+    assert (result.code, result.stdout[:41]) == (0, "Because they all come back at the same mo")
+    assert re.sub(r"\d+ s\.", "… s.", result.stderr).splitlines() == [
+        "pidurable: attempt 1 failed (overloaded). The server is overloaded. The next one begins in … s.",
+        "pidurable: attempt 2 failed (rate_limit). Too many requests. The next one begins in … s.",
+    ]
 
 
 # -------------------------------------------------------------------------------------------------------------- approvals
