@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pi_durable_tui.harness.tasks.ownership import live_children
-from pi_durable_tui.harness.tasks.rules import Action, Plan, World, next_action, plan, reason
+from pi_durable_tui.harness.tasks.rules import Action, Plan, World, blocked, next_action, plan, reason
 from pi_durable_tui.records.task import Completed, Completing, Outcome, Pending, Task, Terminal, Waiting, moved
 from tests.support.harness_builders import DONE, HERE, NOT_COMPLETED, OUTCOMES, START_MS, sleeping, task, waiting
 
@@ -56,6 +56,13 @@ def test_a_pending_task_is_started_unless_a_handler_works_on_it_already(invoked,
 @pytest.mark.parametrize("restarts", [None, 5])
 def test_a_task_without_a_fitting_definition_stays_as_it_is(restarts):
     assert action_for(task(1, restarts=restarts), fits=False) is None
+
+
+@pytest.mark.rule("TK-8")
+def test_a_task_is_blocked_when_only_its_definition_is_missing():
+    ready = (task(1), task(2, abort_at_ms=START_MS), task(3, "running"), task(4, sleeping(START_MS)), task(5, "completing"))
+    assert blocked(world(*ready, fits=False)) == {1}
+    assert blocked(world(*ready, fits=True)) == frozenset()
 
 
 @pytest.mark.rule("TK-12", "FA-20", "FA-26")

@@ -312,6 +312,12 @@ async def test_task_without_a_fitting_definition_is_blocked_until_one_is_install
 
     (info,) = (await harness.inspect()).tasks
     assert info.reason == "blocked: no definition of later for version 1 is installed"
+    await harness.create_conversation(Agent())
+    harness.install(kinds(other=ended)[0])
+    await rig.settle()
+    assert [(report.kind, report.reason, report.message, report.task_id) for report in rig.reports] == [
+        ("task_blocked", "no_definition", f"Task {info.task.id} is {info.reason}.", info.task.id)  # once
+    ]
     harness.install(kinds(later=ended)[0])
     await rig.settle()
     assert (await by_id(rig))[ids["later"]].outcome == Completed(value="done")

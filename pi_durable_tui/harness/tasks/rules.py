@@ -72,6 +72,12 @@ def plan(world: World) -> Plan:
     return Plan(tuple(actions), min((due_ms for due_ms in due if due_ms > world.now_ms), default=None))
 
 
+def blocked(world: World) -> frozenset[int]:
+    """The tasks that would run if a fitting definition were installed (rule TK-8)."""
+    ready = (task for task in world.tasks.values() if isinstance(task.state, Pending) and task.abort_at_ms is None)
+    return frozenset(task.id for task in ready if not world.fits(task))
+
+
 def next_action(task: Task, world: World, *, below: Collection[int]) -> ActionKind | None:
     """The one thing to do about a task now; None: nothing.
 

@@ -16,7 +16,7 @@ from pi_durable_tui.harness.services import Services
 from pi_durable_tui.harness.tasks.closing import close_task, report
 from pi_durable_tui.harness.tasks.invocation import Invocation, Invocations
 from pi_durable_tui.harness.tasks.ownership import live_children, subtree
-from pi_durable_tui.harness.tasks.rules import Action, World, next_action, plan
+from pi_durable_tui.harness.tasks.rules import Action, World, blocked, next_action, plan, reason
 from pi_durable_tui.harness.tasks.sleepers import Sleepers
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.commit import Commit
@@ -40,6 +40,7 @@ class Scheduler:
         self._pump: asyncio.Task[None] | None = None
         self._timer: asyncio.Task[None] | None = None
         self._is_stopping = False
+        self._blocked: frozenset[int] = frozenset()  # those that were told of
         self._sleepers = Sleepers(services.clock, table.tasks.values(), newest_at_ms=services.session.newest_at_ms)
 
     def start(self) -> None:
@@ -90,10 +91,19 @@ class Scheduler:
                 world = self.world()
                 planned = plan(world)
                 self._arm(planned.wake_at_ms - world.now_ms if planned.wake_at_ms is not None else None)
+                self._tell_of_blocked(world)
                 for action in planned.actions:
                     await self._carry_out(action)
         except (SessionClosed, SessionFailed):
             self._is_stopping = True  # nothing can be committed any more: whoever waits hears of it from the session
+
+    def _tell_of_blocked(self, world: World) -> None:
+        """Say of each task once that it is blocked, and again when it was not meanwhile."""
+        now = blocked(world)
+        for task_id in sorted(now - self._blocked):
+            task = world.tasks[task_id]
+            report(self._services, "task_blocked", "no_definition", f"Task {task_id} is {reason(task, world)}.", task)
+        self._blocked = now
 
     def _arm(self, delay_ms: int | None) -> None:
         """Look again after that time, or earlier: the wall clock may be set."""
@@ -140,7 +150,8 @@ class Scheduler:
         return definition is not None and definition.fits(task)
 
     async def _start(self, action: Action) -> None:
-        definition = self._services.registry.task(self._table.tasks[action.task_id].kind)
+        wanted = self._still(action)
+        definition = self._services.registry.task(wanted.kind) if wanted is not None else None
         if definition is None:
             return
         started: list[Invocation] = []
@@ -189,7 +200,9 @@ class Scheduler:
         return (moved(task, Pending(checkpoint=task.checkpoint or {}), at_ms=now_ms),)
 
     async def _exhaust(self, action: Action) -> None:
-        task = self._table.tasks[action.task_id]
+        task = self._still(action)
+        if task is None:
+            return
         definition = self._services.registry.task(task.kind)
         ending = Ending(why="restart_limit", message=f"it was cut off {task.restarts} times in a row")
         await close_task(self._services, self._table, ending, lambda: self._still(action))
