@@ -14,7 +14,6 @@ from textual.screen import Screen
 from pi_durable_tui.clock import Clock
 from pi_durable_tui.errors import PidurableError, SessionFailed
 from pi_durable_tui.tui.actions.deeds import Deeds
-from pi_durable_tui.tui.attention import calls_back
 from pi_durable_tui.tui.commands import APPROVAL_MODES, THINKING_LEVELS
 from pi_durable_tui.tui.keymap import APP_KEYS
 from pi_durable_tui.tui.keys.bindings import Keymap, keymap
@@ -23,6 +22,7 @@ from pi_durable_tui.tui.rows import Notice, Tone
 from pi_durable_tui.tui.screens.chat import ChatScreen
 from pi_durable_tui.tui.status import Place
 from pi_durable_tui.tui.terminal_app import TerminalApp
+from pi_durable_tui.tui.watching.attention import call_back
 from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, Prompt
 from pi_durable_tui.tui.widgets.question import Question
 from pi_durable_tui.tui.widgets.subagents import Subagents
@@ -121,19 +121,12 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         model = sight.view.agent.model
         self.chat.window_tokens = self._windows.get(model or "")
         self.chat.show(sight)
-        if not self.app_focus and self._may_ring and calls_back(before, sight):
-            self.bell()
+        call_back(self, before, sight)
         if model and sight.view.usage.context_tokens and model not in self._windows:
             self._windows[model] = None
             self.run_worker(self._find_window(model))
         if is_first and sight.view.conversation.owner is None:
             self.deeds.outbox.greet(sight.view)
-
-    @property
-    def _may_ring(self) -> bool:
-        """Whether the person lets the terminal ring."""
-        house = self._opened.house if self._opened is not None else None
-        return house is None or house.rings
 
     def _switched(self) -> None:
         """What stood in the composer is the draft of the conversation that is left."""

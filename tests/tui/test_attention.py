@@ -8,8 +8,8 @@ import pytest
 from textual.events import AppBlur, AppFocus
 
 from pi_durable_tui.harness.view import ConversationView
-from pi_durable_tui.tui.attention import LONG_MS, calls_back
 from pi_durable_tui.tui.following import Sight, Subagent
+from pi_durable_tui.tui.watching.attention import LONG_MS, calls_back
 from tests.support.tui_house import FakeHouse
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import START_MS, answer, slot, user, view

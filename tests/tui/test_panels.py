@@ -79,7 +79,7 @@ async def test_the_footer_tells_how_full_the_context_is_and_the_sheets_tell_what
 @pytest.mark.rule("TU-14")
 @pytest.mark.parametrize("width", [40, 100])
 async def test_a_page_shows_the_whole_of_a_path_that_is_longer_than_its_line(width: int) -> None:
-    path = "/home/somebody/.local/share/pidurable/65a3aa33f9bb6b0de29307d4/session-12.files/" + "0123456789" * 6 + "/the-end"
+    path = "/srv/somebody/.local/share/pidurable/65a3aa33f9bb6b0de29307d4/session-12.files/" + "0123456789" * 6 + "/the-end"
     async with running(size=(width, 30)) as rig:
         rig.app.push_screen(SheetScreen(DARK, "Session", [Part(heading="The session", lines=(("stored in", path),))]))
         await rig.settle()
