@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Literal, TypeAlias, TypeVar, get_args
 
@@ -321,6 +322,9 @@ class Conversation:
 
     async def view(self) -> ConversationView:
         """The committed state as of now."""
+        if self._session.read_only:  # another process may commit while it is read
+            async with contextlib.aclosing(self.watch()) as frames:
+                return (await anext(frames)).view
         return await read_view(self._session, self.id)
 
     def watch(self) -> AsyncGenerator[Frame, None]:

@@ -190,6 +190,7 @@ async def test_a_harness_that_may_only_read_waits_for_what_another_process_does_
     assert [type(wait.result()) for wait in waits[:3]] == [Submission, type(None), Completed]
     assert (await reader.inspect()).tasks == ()
     assert model.requests == []
+    assert await seen.view() == await (await rig.harness.conversation(chat.id)).view()
 
     await rig.until(lambda: told[-1] == "run_end", jump=True)
     assert told[0] == "snapshot"
