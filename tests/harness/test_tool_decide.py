@@ -58,6 +58,25 @@ def test_a_call_that_fits_its_tool_is_admitted_with_typed_arguments():
     assert verdict(asked(command="ls")) == Admitted(BASH, Arguments(command="ls"))
 
 
+@pytest.mark.rule("GE-8", "TO-1")
+@pytest.mark.parametrize(("written", "meant"), [(2.0, 2), (None, 5)])
+def test_a_whole_number_with_a_point_and_a_null_for_what_is_left_out_are_taken_for_what_they_mean(written: Any, meant: int):
+    assert verdict(asked(command="ls", timeout_s=written)) == Admitted(BASH, Arguments(command="ls", timeout_s=meant))
+
+
+@pytest.mark.rule("GE-8", "TO-1")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"command": "ls", "timeout_s": 2.5}, "Expected `int`, got `float` - at `$.timeout_s`"),
+        ({"command": None}, "Expected `str`, got `null` - at `$.command`"),
+        ({"command": 5, "timeout_s": None}, "Expected `str`, got `int` - at `$.command`"),
+    ],
+)
+def test_what_means_nothing_to_a_tool_is_refused_as_it_was_written(arguments: JsonObject, problem: str):
+    assert verdict(asked(**arguments)) == Refusal("invalid_arguments", f"The arguments of bash do not fit, so it was not run: {problem}.")
+
+
 @pytest.mark.rule("TO-1")
 def test_a_tool_that_looks_closer_says_what_does_not_fit():
     careful = bash_but(check=lambda arguments: None if arguments.command else "there is no command")

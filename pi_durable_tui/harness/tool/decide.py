@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -58,7 +59,7 @@ def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> 
     if call.malformed is not None:
         return Refusal("invalid_arguments", f"The arguments of {call.name} are not a JSON object, so it was not run.")
     try:
-        converted = msgspec.convert(arguments, type=tool.arguments)
+        converted = _fitted(arguments, tool)
         unfit = tool.check(converted) if tool.check is not None else None
     except msgspec.ValidationError as error:
         unfit = str(error)
@@ -66,6 +67,21 @@ def admit(tools: Mapping[str, Tool], call: CallInput, arguments: JsonObject) -> 
         if unfit is None:
             return Admitted(tool, converted)
     return Refusal("invalid_arguments", f"The arguments of {call.name} do not fit, so it was not run: {unfit}.")
+
+
+def _fitted(arguments: JsonObject, tool: Tool) -> Any:  # noqa: ANN401 - what it is only the tool knows
+    """The arguments as the tool takes them. Some models write 2.0 for 2, and null for what they leave out; both mean one thing, and are taken for it.
+
+    Raises:
+        ValidationError: They do not fit, as they were written.
+    """
+    try:
+        return msgspec.convert(arguments, type=tool.arguments)
+    except msgspec.ValidationError:
+        meant = {name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in arguments.items() if value is not None}
+        with suppress(msgspec.ValidationError):
+            return msgspec.convert(meant, type=tool.arguments)
+        raise
 
 
 def denied(by: str, note: str) -> Refusal:
