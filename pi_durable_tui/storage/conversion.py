@@ -92,6 +92,8 @@ async def write_store(whole: Dump, target: Path, kind: StoreKind, *, clock: Cloc
             await storage.close()
         if difference := first_difference(whole, await _read(kind, beside, clock)):
             raise InternalError(f"the converted session differs from the old one in {difference}")
+        for suffix in _LOG_FILES:  # of a file of that name that was put aside; they would be taken for those of the new one
+            files.remove(_beside(target, suffix))
         files.rename(beside, target)
         files.sync_folder(target.parent)
     finally:
@@ -107,14 +109,21 @@ async def _read(kind: StoreKind, path: Path, clock: Clock) -> Dump:
 
 
 def _put_aside(source: Path, files: FileOps) -> Path:
+    """The old store has another name. At every instant it is, under one of its names, there with the log in which its newest commits may stand."""
     number = 1
     while files.size_bytes(kept := source.with_name(f"{source.name}.converted-{number}")) is not None:
         number += 1
-    for suffix in (*_LOG_FILES, ""):
-        if files.size_bytes(_beside(source, suffix)) is not None:
-            files.rename(_beside(source, suffix), _beside(kept, suffix))
-    files.remove(_beside(source, ".reserve"))
+    for suffix in _LOG_FILES:
+        files.remove(_beside(kept, suffix))
+        if files.size_bytes(_beside(source, suffix)):
+            files.create(_beside(kept, suffix))
+            files.append(_beside(kept, suffix), files.read(_beside(source, suffix)))
+            files.sync(_beside(kept, suffix))
     files.sync_folder(source.parent)
+    files.rename(source, kept)
+    files.sync_folder(source.parent)
+    for suffix in (*_LOG_FILES, ".reserve"):
+        files.remove(_beside(source, suffix))
     return kept
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from pi_durable_tui.storage.dump import Dump
 from pi_durable_tui.storage.kind import StoreKind
 from tests.storage.test_dump import filled
 from tests.support.storage_journal import JournalFiles, Moment
-from tests.support.storage_records import batch, entry, first_chat
+from tests.support.storage_records import batch, conversation, entry, first_chat
 
 KINDS: list[tuple[StoreKind, StoreKind]] = [("sqlite", "jsonl"), ("jsonl", "sqlite")]
 
@@ -79,17 +80,21 @@ async def test_what_is_not_there_or_damaged_is_not_converted(tmp_path: Path):
 
 @pytest.mark.rule("PR-13", "ST-1")
 @pytest.mark.slow
-@pytest.mark.parametrize(("source", "target"), KINDS)
+@pytest.mark.parametrize("kinds", KINDS, ids=" to ".join)
 @pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("was_killed", [False, True])
 async def test_a_conversion_that_fails_anywhere_loses_nothing_and_can_be_asked_for_again(
-    tmp_path: Path, source: StoreKind, target: StoreKind, moment: Moment, seed: int
+    tmp_path: Path, kinds: tuple[StoreKind, StoreKind], moment: Moment, was_killed: bool, seed: int
 ):
+    source, target = kinds
     operation, happened = 0, True
     while happened:
         operation += 1
         folder, files = tmp_path / str(operation), JournalFiles()
         folder.mkdir()
         whole = await made(folder, source, seed) if operation == 1 else await copied(tmp_path / "1", folder, source)
+        if was_killed:
+            whole = await killed(folder, source)
         files.arm(operation, moment, "io", for_good=True)
         failed = False
         try:
@@ -116,6 +121,34 @@ async def copied(original: Path, folder: Path, kind: StoreKind) -> Dump:
     await storage.restore(whole)
     await storage.close()
     return whole
+
+
+async def killed(folder: Path, kind: StoreKind) -> Dump:
+    """The store with one more commit, as a killed process leaves it: what is newest stands in the log of a file that was not closed."""
+    storage = await open_store(kind, path(folder, kind), clock=ManualClock())
+    next_id = (await storage.metadata()).next_id
+    await storage.commit(batch(next_id + 1, conversations=[conversation(next_id)]))
+    left = folder.with_name(folder.name + " left")
+    shutil.copytree(folder, left)
+    whole = await storage.export()
+    await storage.close()
+    shutil.rmtree(folder)
+    left.rename(folder)
+    return whole
+
+
+@pytest.mark.rule("ST-1")
+async def test_a_log_that_an_older_file_left_behind_is_not_taken_for_that_of_the_new_one(tmp_path: Path, seed: int):
+    await made(tmp_path, "sqlite", seed)
+    await killed(tmp_path, "sqlite")
+    path(tmp_path, "sqlite").unlink()
+    assert {"session.sqlite-wal", "session.sqlite-shm"} <= set(names(tmp_path))
+    whole = await made(tmp_path, "jsonl", seed + 1)
+    await convert(path(tmp_path, "jsonl"), "jsonl", path(tmp_path, "sqlite"), "sqlite", clock=ManualClock())
+    assert await held("sqlite", path(tmp_path, "sqlite")) == whole
+    storage = await open_store("sqlite", path(tmp_path, "sqlite"), clock=ManualClock())
+    await storage.verify()
+    await storage.close()
 
 
 @pytest.mark.parametrize(("source", "target"), KINDS)
