@@ -118,12 +118,12 @@ FoldedRow: TypeAlias = UserRow | ToolRow | ThinkingRow | SummaryRow
 
 
 class QueuedRow(Struct, frozen=True, kw_only=True):
-    """A message that waits (queued) or has just been handed to the run (delivered)."""
+    """A message that waits for the run (queued) or for the person, because the run failed (held), or has just been handed to the run (delivered)."""
 
     submission_id: int
     text: str
     mode: str
-    state: Literal["queued", "delivered"]
+    state: Literal["queued", "held", "delivered"]
 
 
 class Notice(Struct, frozen=True, kw_only=True):
@@ -131,10 +131,12 @@ class Notice(Struct, frozen=True, kw_only=True):
 
     Attributes:
         text: What has happened; further lines are what can be done about it.
+        passing: It tells of a summary being made, and goes when that is over.
     """
 
     tone: Tone
     text: str
+    passing: bool = False
 
 
 def can_unfold(row: Row) -> TypeGuard[FoldedRow]:
@@ -152,8 +154,9 @@ def queued_rows(view: ConversationView) -> tuple[QueuedRow, ...]:
         for one in view.submissions
         if run is not None and one.status == "placed" and one.at_ms > run.started_at_ms and one.mode != "write" and one.kind == USER
     ]
+    state: Literal["queued", "held"] = "queued" if view.is_busy else "held"
     waiting = [
-        QueuedRow(submission_id=item.submission_id, text=safe_line(content_text(item.content)[:_QUEUED_CHARS]), mode=item.mode, state="queued")
+        QueuedRow(submission_id=item.submission_id, text=safe_line(content_text(item.content)[:_QUEUED_CHARS]), mode=item.mode, state=state)
         for item in view.inbox.items
         if item.is_typed
     ]

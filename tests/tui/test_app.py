@@ -97,6 +97,11 @@ async def test_the_newest_message_that_waits_says_which_key_takes_it_back_where_
         assert newer.startswith("⋯ queued, follow-up  newer newer")
         assert newer.endswith("…   Alt+Up takes it back")
         assert len(newer) <= 100
+    async with running(view(queued=[("followUp", "push it")])) as rig:
+        held = next(line for line in rig.screen_lines() if line.startswith("⋯"))
+        assert held == "⋯ waits for you      push it   goes ahead of your next message · Alt+Up takes it back", "the run failed, and nothing goes on by itself"
+    async with running(view(queued=[("followUp", "push it")]), size=(80, 20)) as rig:
+        assert "⋯ waits for you      push it   goes ahead of your next message\n" in rig.text()
     async with running(view(streaming=[], queued=waiting), size=(48, 20)) as rig:
         assert "Alt+Up" not in rig.text(), "the message itself comes first"
     async with running(view(streaming=[], queued=waiting), keys=keymap('{"take_back": []}')) as rig:

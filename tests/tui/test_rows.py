@@ -198,6 +198,8 @@ def test_queued_messages_show_their_state() -> None:
         QueuedRow(submission_id=500, text="use tabs", mode="steer", state="queued"),
         QueuedRow(submission_id=501, text="then push", mode="followUp", state="queued"),
     )
+    idle = view(queued=[("followUp", "then push")])
+    assert queued_rows(idle) == (QueuedRow(submission_id=500, text="then push", mode="followUp", state="held"),), "the run failed"
 
 
 @pytest.mark.rule("SA-1", "CASE-G1")

@@ -129,6 +129,7 @@ async def test_escape_cancels_a_summary_that_was_asked_for_and_nothing_else(tmp_
         assert "Esc cancels the summary" in shown
         await made.pilot.press("escape")
         await made.until("Esc cancels", gone=True)
+        await made.until("; the newest", gone=True)  # nothing speaks of a summary that is not being made any more
         assert await made.entries() == before
         assert (await made.stored()).live.compactions == ()
         await goes_on(made)

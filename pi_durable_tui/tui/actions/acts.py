@@ -15,6 +15,7 @@ from pi_durable_tui.tui.configuring.settings import SettingsList
 from pi_durable_tui.tui.palette import THEMES, ThemeName
 from pi_durable_tui.tui.rewinding.files import Files
 from pi_durable_tui.tui.rewinding.rewind import Rewinding
+from pi_durable_tui.tui.rows import Notice
 from pi_durable_tui.tui.screens.sheet import Part, SheetScreen, help_parts, key_parts
 from pi_durable_tui.tui.status import count_text, money_text
 
@@ -161,7 +162,7 @@ class Acts:
         if plan is None:
             self._app.tell("info", "Nothing to compact: there is nothing old enough to summarize.")
         elif await bridge.compact(focus):
-            self._app.tell("info", plan_text(plan))
+            self._app.chat.say(Notice(tone="info", text=plan_text(plan), passing=True))
 
     def context(self, _argument: str) -> None:
         """Show what fills the model's context."""

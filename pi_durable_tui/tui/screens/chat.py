@@ -150,6 +150,8 @@ class ChatScreen(Screen[None]):
         if self.prompt.display == self.is_look:
             self.prompt.display = not self.is_look
             self._focus_home()
+        if not view.live.compactions and before is not None and before.live.compactions:
+            self._activity.let_pass()
         if self._is_at_work(before) != self._is_at_work(view):
             self._look_for_branch()
         self._opened_seq = view.seq if self._opened_seq is None else self._opened_seq

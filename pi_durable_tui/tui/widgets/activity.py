@@ -49,6 +49,13 @@ class Activity(Widget, can_focus=False):
             self._changed()
         return had_some
 
+    def let_pass(self) -> None:
+        """Take away what told of something that is over now."""
+        lasting = tuple(shown for shown in self._notices if not shown.passing)
+        if lasting != self._notices:
+            self._notices = lasting
+            self._changed()
+
     def show_work(self, spinner: str, words: str, hint: str) -> None:
         """Say what goes on and what a key does about it; "" as `words` for nothing."""
         if (spinner, words, hint) != (self._spinner, self._words, self._hint):

@@ -46,18 +46,27 @@ class Queue(Widget, can_focus=False):
             text.append(f"  … {hidden} more before\n", palette.style(palette.muted))
         shown = self._rows[-_SHOWN:]
         for index, row in enumerate(shown):
-            when = "delivered" if row.state == "delivered" else "queued, steers" if row.mode == "steer" else "queued, follow-up"
-            hint = f"   {self.key} takes it back" if self.key and row.state == "queued" and index == len(shown) - 1 else ""
+            when = {"delivered": "delivered", "held": "waits for you"}.get(row.state, "queued, steers" if row.mode == "steer" else "queued, follow-up")
+            hint = self._hint(row) if index == len(shown) - 1 else ""
             room = self.size.width - 2 - _WHEN_CELLS - len(hint)
-            is_hinted = bool(hint) and room >= _LEAST_CELLS
             mark, color = ("→ ", palette.good) if row.state == "delivered" else ("⋯ ", palette.accent)
             text.append_text(
                 Text.assemble(
                     (mark, palette.style(color, bold=True)),
                     (f"{when:<{_WHEN_CELLS}}", palette.style(palette.muted)),
-                    (safe_line(row.text, max_cells=room) if is_hinted else row.text, palette.style(palette.text)),
-                    (hint if is_hinted else "", palette.style(palette.muted, italic=True)),
+                    (safe_line(row.text, max_cells=room) if hint else row.text, palette.style(palette.text)),
+                    (hint, palette.style(palette.muted, italic=True)),
                     "\n" if index < len(shown) - 1 else "",
                 )
             )
         return text
+
+    def _hint(self, row: QueuedRow) -> str:
+        """What becomes of a message that waits and what a person can do about it, as much as fits beside it."""
+        back = [f"{self.key} takes it back"] if self.key and row.state != "delivered" else []
+        goes = ["goes ahead of your next message"] if row.state == "held" else []
+        for words in ([*goes, *back], goes or back):
+            hint = f"   {' · '.join(words)}" if words else ""
+            if self.size.width - 2 - _WHEN_CELLS - len(hint) >= _LEAST_CELLS:
+                return hint
+        return ""
