@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,11 +23,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from pi_durable_tui.errors import ConversationBusy, NotFound, RequestConflict
 from pi_durable_tui.harness.conversation import Conversation, SubmitMode
+from pi_durable_tui.harness.kinds import BACKGROUND, SUBAGENT
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.records.submission import Queued, Unanswered
+from pi_durable_tui.records.entry import NOTICE
+from pi_durable_tui.records.submission import Queued, Submission, Unanswered
 from pi_durable_tui.records.task import Pending, Running, Task
 from tests.support.harness_oracle import Held, faults, held, rest_faults
-from tests.support.harness_world import AnswerKind, Backend, Killed, World
+from tests.support.harness_world import AnswerKind, Backend, FamilyKind, Killed, World
 from tests.support.storage_records import dump
 from tests.support.strict_provider import violations
 
@@ -77,6 +80,7 @@ class Histories(RuleBasedStateMachine):
     """Every rule acts on each world; they must answer alike."""
 
     backends: tuple[Backend, ...] = BACKENDS
+    kinds: tuple[AnswerKind, ...] = SIGNIFICANT
 
     def __init__(self) -> None:
         super().__init__()
@@ -386,13 +390,18 @@ class Histories(RuleBasedStateMachine):
     def every_store_is_as_it_must_be(self) -> None:
         for world in self.worlds if self.is_fresh else self.worlds[:1]:  # they are equal in the end; in between one of them must do
             now = self.look(world)
-            assert faults(now, world.known) == []
+            assert self.faults(world, now) == []
             assert {one.id for one in now.conversations} >= self.model.conversations
             states = {one.id: one.state for one in now.submissions}
             assert all(isinstance(states[one], Unanswered) for one in self.model.withdrawn)
             assert [violations(request.messages) for request in world.requests if violations(request.messages)] == []
             assert world.faults == []
         self.is_fresh = False
+
+    def faults(self, world: World, now: Held) -> list[str]:
+        """What is wrong; a call whose work goes on elsewhere is told as done before that is."""
+        told = {f"call {call_id} is told as done and was not" for call_id in world.handed_on}
+        return [fault for fault in faults(now, world.known) if fault not in told]
 
     def teardown(self) -> None:
         try:
@@ -425,7 +434,7 @@ class Histories(RuleBasedStateMachine):
                 self.each(lambda world: world.do(self.push(world)))
         for world in self.worlds:
             assert rest_faults(self.look(world)) == []
-            assert faults(self.look(world), world.known) == []
+            assert self.faults(world, self.look(world)) == []
         self.each(lambda world: world.close())
         dumps = [self.dumped(world) for world in self.worlds]
         for world, each in zip(self.worlds, dumps, strict=True):
@@ -454,6 +463,53 @@ class Histories(RuleBasedStateMachine):
             began[call_id] = version
 
 
+class Families(Histories):
+    """With subagents, calls in the background, and rounds that run in turn; one task among many is stopped, subagents are spoken to."""
+
+    kinds = (*SIGNIFICANT, *get_args(FamilyKind), *get_args(FamilyKind))
+
+    def stop_one(self, number: int) -> None:
+        live = [task for task in self.look(self.worlds[0]).tasks.values() if task.is_live]
+        if not live:
+            return
+        chosen = live[number % len(live)]
+
+        async def stop(world: World) -> bool:
+            return await (await self.conversation(world, chosen.conversation_id)).abort_task(chosen.id)
+
+        self.act(stop)
+
+    def speak_to_a_subagent(self, number: int) -> None:
+        now = self.look(self.worlds[0])
+        working = [each.id for each in now.conversations if each.owner is not None and now.live[each.id].run is not None]
+        if not working:
+            return
+
+        async def steer(world: World) -> int:
+            return (await (await self.conversation(world, working[number % len(working)])).submit("and this", mode="steer")).id
+
+        made = self.act(steer)
+        if made is not None:
+            SOMETIMES.add("a subagent was spoken to")
+            for world in self.worlds:
+                world.known.acknowledged.add(made)
+
+    def come_to_rest(self) -> None:
+        super().come_to_rest()
+        for world in self.worlds:
+            now = self.look(world)
+            notices = Counter((entry.data or {}).get("taskId") for each in now.conversations for entry in now.own(each.id) if entry.kind == NOTICE)
+            notices += Counter(int(one.request_id.rsplit(":", 1)[1]) for one in now.submissions if _is_taken_back(one) and one.request_id is not None)
+            ended = [task for task in now.tasks.values() if task.kind == BACKGROUND or (task.kind == SUBAGENT and task.background)]
+            assert {task.id: notices[task.id] for task in ended} == {task.id: 1 for task in ended}
+            SOMETIMES.update(f"ended: {task.kind}" for task in now.tasks.values())
+
+
+def _is_taken_back(one: Submission) -> bool:
+    """Somebody took a notice back before it was read."""
+    return one.kind == NOTICE and isinstance(one.state, Unanswered) and one.state.entry_id is None
+
+
 WALK: dict[str, int] = {
     # What a walk does next, by weight: work and deaths in the middle of it, much more often than Hypothesis comes by them.
     "ask": 6,
@@ -475,13 +531,15 @@ WALK: dict[str, int] = {
     "reset": 1,
     "somebody_sets_the_clock": 1,
     "withdraw": 1,
+    "stop_one": 1,
+    "speak_to_a_subagent": 2,
 }
 
 
-def walk(seed: int, steps: int) -> int:
+def walk(seed: int, steps: int, history: Callable[[], Histories] = Histories) -> int:
     """One seeded history, judged after each step and at its end; how many effects it had."""
     chance = random.Random(seed)
-    machine = Histories()
+    machine = history()
     try:
         machine.begin()
         for _ in range(steps):
@@ -499,7 +557,7 @@ def step(machine: Histories, chance: random.Random) -> None:
         return chance.randrange(8)
 
     def answers() -> list[AnswerKind]:
-        return [chance.choice(SIGNIFICANT) for _ in range(chance.randint(1, 4))]
+        return [chance.choice(machine.kinds) for _ in range(chance.randint(1, 4))]
 
     def moment() -> str:
         return chance.choice(["before", "stored"])
@@ -533,6 +591,8 @@ def step(machine: Histories, chance: random.Random) -> None:
     if machine.is_open and len(machine.model.conversations) < 4:
         acts["fork"] = lambda: machine.fork(number(), chance.choice([None, number()]))
         acts["new_chat"] = lambda: machine.new_chat(chance.choice(["all", "ask", "edits", "plan"]))
+    if machine.is_open and isinstance(machine, Families):
+        acts |= {"stop_one": lambda: machine.stop_one(number()), "speak_to_a_subagent": lambda: machine.speak_to_a_subagent(number())}
     names = sorted(acts)
     (chosen,) = chance.choices(names, [WALK[name] for name in names])
     acts[chosen]()
@@ -552,6 +612,22 @@ def test_seeded_walks_hold_all_promises_and_equal_seeds_are_equal_on_all_backend
             error.add_note(f"walk({number}, 60)")
             raise
     record_property("told", f"{len(walks)} seeded walks with {effects} effects of tools, {NEW_WALKS} of them from seed {seed}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.rule("PR-5", "PR-6", "PR-10", "PR-11", "TK-10", "TK-14", "TK-15", "TK-16", "TO-7", "TO-10", "GE-5", "GE-7", "FB-27")
+def test_seeded_walks_with_subagents_and_calls_in_the_background_hold_all_promises(seed: int, record_property: Any) -> None:
+    same = range(1, max(3, settings.default.max_examples // 50))
+    walks = (*same, *range(seed, seed + NEW_WALKS // 2))
+    effects = 0
+    for number in walks:
+        try:
+            effects += walk(number, 40, Families)
+        except BaseException as error:
+            error.add_note(f"walk({number}, 40, Families)")
+            raise
+    record_property("told", f"{len(walks)} seeded walks of families with {effects} effects of tools, {NEW_WALKS // 2} of them from seed {seed}")
 
 
 @pytest.mark.slow

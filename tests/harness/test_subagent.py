@@ -12,7 +12,8 @@ import pytest
 from pi_durable_tui.harness.conversation import Conversation
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import TextDelta, Tool, ToolContext, ToolResult
+from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult
+from pi_durable_tui.records.entry import NOTICE
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, ToolResultMessage, Usage
 from pi_durable_tui.records.modes import ApprovalMode
@@ -393,6 +394,40 @@ async def test_what_a_subagent_was_told_and_did_not_hear_comes_to_an_end_with_it
     hold.event.set()
     await rig.run_out(chat)
     assert (await child.settled(told.id)).state == Unanswered(problem=Problem(reason="withdrawn"))
+    assert await faults(rig.storage.inner) == []
+    await rig.close()
+
+
+@pytest.mark.rule("FB-27", "TK-12", "TK-15")
+@pytest.mark.parametrize("end", ["stopped", "restart limit"])
+async def test_a_background_subagent_that_is_ended_from_outside_is_told_of_once_without_asking_the_model(tmp_path: Path, end: str) -> None:
+    rig, answering = rig_with(tmp_path, "sqlite"), Hold()
+    rig.settings.restart_limit = 1
+    rig.model.when("read it all", (TextDelta("I found two"), answering, Finished("stop")))
+    chat = await rig.start(call(("subagent", {**WORK, "background": True})), say("started"))
+    await chat.submit("go")
+    await rig.run_out(chat)
+    rig.clock.advance(1_000)
+    await rig.settle()
+    (subagent,) = await rig.tasks("pi.subagent")
+    if end == "stopped":
+        assert await chat.abort_task(subagent.id)
+    else:
+        answering.event.set()
+        await rig.until(lambda: any(node.task_id == subagent.id and node.status == "running" for node in rig.harness.task_graph()))
+        await rig.kill()
+        await (await rig.open()).resume()
+        await rig.until(lambda: not rig.harness.task_graph())
+    assert len(rig.model.requests) == 3
+    (notice,) = [entry for entry in await rig.entries(chat.id) if entry.kind == NOTICE]
+    assert notice.data is not None
+    assert (notice.data["taskId"], notice.data["isError"]) == (subagent.id, True)
+    why = "it was stopped" if end == "stopped" else "it was cut off 1 times in a row"
+    rig.model.then(say("I see."))
+    chat = await rig.harness.conversation(chat.id)
+    await chat.submit("and?")
+    await rig.run_out(chat)
+    assert texts(rig.model.requests[-1])[-1][1] == f"[The background subagent reader ended without an answer ({why}).]\n\nI found twoand?"
     assert await faults(rig.storage.inner) == []
     await rig.close()
 

@@ -23,6 +23,7 @@ from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.ports import (
     Deferred,
+    Delegation,
     Finished,
     ModelEvent,
     ModelFailed,
@@ -51,7 +52,9 @@ from tests.support.harness_rig import Folder
 T = TypeVar("T")
 
 Backend: TypeAlias = Literal["memory", "sqlite", "jsonl"]
-AnswerKind: TypeAlias = Literal["text", "slow", "look", "touch", "put", "two", "three", "unknown", "malformed", "fail", "fatal", "overflow", "later"]
+PlainKind: TypeAlias = Literal["text", "slow", "look", "touch", "put", "two", "three", "unknown", "malformed", "fail", "fatal", "overflow", "later"]
+FamilyKind: TypeAlias = Literal["lost", "turns", "sub", "subs", "behind", "serve"]
+AnswerKind: TypeAlias = PlainKind | FamilyKind
 CALLS: dict[AnswerKind, tuple[str, ...]] = {
     "look": ("look",),
     "touch": ("touch",),
@@ -59,8 +62,15 @@ CALLS: dict[AnswerKind, tuple[str, ...]] = {
     "two": ("look", "touch"),
     "three": ("touch", "look", "put"),
     "unknown": ("nothing",),
+    "turns": ("turn", "touch", "turn"),
+    "sub": ("sub",),
+    "subs": ("sub", "behind", "touch"),
+    "behind": ("behind",),
+    "serve": ("serve", "look"),
 }
-"""Which tools an answer of a kind calls: look is safe to run again, touch is not, put can be asked about."""
+"""Which tools an answer of a kind calls: look is safe to run again, touch is not, put can be asked about; turn is as touch, and makes its round
+run in turn; sub and behind are for subagents, behind and serve go on behind their results."""
+HANDED_ON = frozenset({"sub", "behind", "serve"})
 USED = UsageReport(Usage(input_tokens=100, output_tokens=10))
 MOST_TURNS = 20_000
 _DEAD: list[object] = []
@@ -106,6 +116,7 @@ class World:
         answers: The kinds of the next answers; text once they have run out.
         requests: Every request that reached the provider.
         done: The calls of `put` that have had their effect.
+        handed_on: The calls whose work is done elsewhere: by a subagent, or behind their results.
         versions: The version of the extension that each call began with, by call id.
     """
 
@@ -115,6 +126,7 @@ class World:
     answers: list[AnswerKind] = field(default_factory=list)
     requests: list[ModelRequest] = field(default_factory=list)
     done: set[str] = field(default_factory=set)
+    handed_on: set[str] = field(default_factory=set)
     versions: list[tuple[str, str, int]] = field(default_factory=list)
     version: int = 1
     settings: Settings = field(default_factory=Settings)
@@ -279,6 +291,8 @@ class World:
                 yield TextDelta(f"half of {number}")
                 reason = "context_overflow" if kind == "overflow" else "overloaded"
                 yield ModelFailed(reason=reason, message=f"{kind} {number}", retryable=kind == "fail")
+            case "lost":
+                yield ModelFailed(reason="connection", message=f"lost {number}", retryable=True)
             case "later":
                 yield Deferred(handle={"number": number}, poll_after_ms=5_000)
             case "malformed":
@@ -301,8 +315,10 @@ class World:
 
     def _call_id(self, name: str) -> str:
         call_id = f"c{next(self._numbers)}"
-        if name in {"touch", "put"}:  # put says that it cannot know once it has begun
+        if name in {"touch", "put", "turn", "serve"}:  # put says that it cannot know once it has begun
             self.known.unsafe.add(call_id)
+        if name in HANDED_ON:
+            self.handed_on.add(call_id)
         return call_id
 
     # ----------------------------------------------------------------------------------------------------------------- tools
@@ -329,12 +345,20 @@ class World:
             return Reconciled(verdict="in_doubt" if (arguments.call, "start") in self.known.effects else "not_started")
 
         def tool(name: str, **more: Any) -> Tool:
-            return Tool(name=name, description=name, arguments=Arguments, execute=execute, title=lambda given: f"{name} {given.call}", **more)
+            does = {} if "delegate" in more else {"execute": execute}
+            return Tool(name=name, description=name, arguments=Arguments, title=lambda given: f"{name} {given.call}", **does, **more)
+
+        def work(given: Arguments, *, background: bool) -> Delegation:
+            return Delegation(name=given.call, prompt=f"work on {given.call}", background=background)
 
         tools = (
             tool("look", access="read", replay="safe"),
             tool("touch", access="command"),
             tool("put", access="edit", replay="reconcile", prepare=prepare, reconcile=reconcile),
+            tool("turn", access="command", sequential=True),
+            tool("serve", access="command", background=lambda _given: True),
+            tool("sub", access="read", replay="safe", delegate=lambda given: work(given, background=False)),
+            tool("behind", access="read", replay="safe", delegate=lambda given: work(given, background=True)),
         )
         return Extension(name="world", tools=tools)
 

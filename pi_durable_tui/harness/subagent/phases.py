@@ -17,12 +17,15 @@ from pi_durable_tui.harness.subagent.checkpoint import Report, SubagentInput
 from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.tasks.table import LIVE_STATUSES
 from pi_durable_tui.records.codec import from_json, to_json
-from pi_durable_tui.records.json import JsonObject
-from pi_durable_tui.records.messages import AssistantMessage, Problem, Usage
+from pi_durable_tui.records.entry import NOTICE, Entry
+from pi_durable_tui.records.json import JsonObject, clean_text
+from pi_durable_tui.records.messages import AssistantMessage, Problem, Text, Usage, UserMessage
 from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
 from pi_durable_tui.session.transaction import Transaction
 from pi_durable_tui.storage.port import Storage
+
+STOPPED = Problem(reason="aborted", message="it was stopped")
 
 
 async def report(runtime: TaskRuntime) -> None:
@@ -65,10 +68,27 @@ async def said(reader: Storage | Transaction, conversation_id: int) -> JsonObjec
 async def _tell(transaction: Transaction, services: Services, task: Task, *, name: str, said: str, problem: Problem | None) -> None:
     """Hand the report to the conversation that asked, as a message of its own."""
     desk = await Desk.take(transaction, task.conversation_id)
-    data: JsonObject = {"taskId": task.id, "name": "subagent", "title": name, "output": said, "isError": problem is not None}
-    data |= {"startedAtMs": task.created_at_ms, "durationMs": max(0, transaction.now_ms - task.created_at_ms)}
+    data = _data(transaction, task, name=name, said=said, problem=problem)
     desk.notify(_text(name, said, problem), services.settings, request_id=f"subagent-report:{task.id}", data=data)
     desk.put_back()
+
+
+def _enter(transaction: Transaction, task: Task, *, name: str, said: str, problem: Problem) -> None:
+    """Tell the conversation that asked how its subagent was ended, without asking the model: it reads this with its next request."""
+    entry = Entry(
+        id=transaction.new_id(),
+        conversation_id=task.conversation_id,
+        kind=NOTICE,
+        at_ms=transaction.now_ms,
+        message=UserMessage(content=(Text(text=clean_text(_text(name, said, problem))),)),
+        data=_data(transaction, task, name=name, said=said, problem=problem),
+    )
+    transaction.insert_entry(entry)
+
+
+def _data(transaction: Transaction, task: Task, *, name: str, said: str, problem: Problem | None) -> JsonObject:
+    data: JsonObject = {"taskId": task.id, "name": "subagent", "title": name, "output": said, "isError": problem is not None}
+    return data | {"startedAtMs": task.created_at_ms, "durationMs": max(0, transaction.now_ms - task.created_at_ms)}
 
 
 def _take_back(desk: Desk) -> None:
@@ -83,16 +103,19 @@ def _text(name: str, text: str, problem: Problem | None) -> str:
 
 
 async def close_subagent(transaction: Transaction, task: Task, ending: Ending) -> Outcome:
-    """End a subagent from outside: what it had said is kept in the outcome."""
+    """End a subagent from outside: what it had said is kept in the outcome, and of one in the background who asked is told."""
     wanted = from_json(task.input, SubagentInput)
     desk = await Desk.take(transaction, wanted.conversation)
     value = await said(transaction, wanted.conversation)
     _take_back(desk)
+    problem = STOPPED if ending.why == "aborted" else Problem(reason=ending.why, message=ending.message)
+    if wanted.background:
+        _enter(transaction, task, name=wanted.name, said=str(value["text"]), problem=problem)
     match ending.why:
         case "aborted":
             return Aborted(value=value)
         case "restart_limit":
-            return Failed(problem=Problem(reason="restart_limit", message=ending.message))
+            return Failed(problem=problem)
         case "fault":
             return Faulted(message=ending.message)
 
