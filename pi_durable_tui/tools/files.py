@@ -77,6 +77,16 @@ def exists(path: str) -> bool:
         return True
 
 
+def require_readable(path: str) -> None:
+    """Return if it is a folder or a regular file that can be read, links followed; nothing is waited for."""
+    with _told(path):
+        if stat.S_ISDIR(os.stat(path).st_mode):  # noqa: PTH116 - a path of odd bytes is a text here
+            os.scandir(path).close()
+            return
+    with opened(path):
+        pass
+
+
 def read_whole(path: str) -> bytes:
     """The content of a regular file of at most WHOLE_BYTES.
 

@@ -103,6 +103,40 @@ async def test_a_bad_pattern_and_a_missing_place_are_said(either: Workplace):
     assert (missing.is_error, text_of(missing)) == (True, f"{either.folder}/nowhere does not exist.")
 
 
+async def test_what_is_wrong_is_told_of_the_part_that_is_wrong_without_options_of_other_programs(tmp_path: Path):
+    if RIPGREP is None:
+        pytest.skip("there is no ripgrep here")
+    work = Workplace(tmp_path, variables={"PATH": str(Path(RIPGREP).parent)})
+    fill(work.folder, a="w\n")
+    glob = await work.call("grep", pattern="w", glob="[")
+    assert (glob.is_error, text_of(glob).partition(":")[0]) == (True, "The glob is not valid")
+    lines = await work.call("grep", pattern="a\nb")
+    assert (lines.is_error, "--multiline" in text_of(lines)) == (True, False)
+
+
+@pytest.mark.rule("SA-10")
+async def test_a_place_that_is_no_file_and_no_folder_is_not_told_as_one_without_a_match(either: Workplace):
+    os.mkfifo(either.folder / "pipe")
+    for tool, arguments in (("grep", {"pattern": "w"}), ("find", {"glob": "*"})):
+        result = await either.call(tool, path="pipe", **arguments)
+        assert (result.is_error, text_of(result)) == (True, f"{either.folder}/pipe is a named pipe, not a file.")
+
+
+async def test_what_may_not_be_read_is_not_told_as_a_place_without_a_match(either: Workplace):
+    fill(either.folder, a="word\n", no__b="word\n", file="word\n")
+    (either.folder / "no").chmod(0)
+    (either.folder / "file").chmod(0)
+    if os.access(either.folder / "file", os.R_OK):
+        pytest.skip("whoever runs this may read everything")
+    some = await either.call("grep", pattern="word")
+    assert (text_of(some), remarks(some)) == ("a\n1: word", [("note", "Some files or folders could not be read, and were left out.")])
+    nothing = await either.call("grep", pattern="other")
+    assert (text_of(nothing), remarks(nothing)) == ("No match.", [("note", "Some files or folders could not be read, and were left out.")])
+    for tool, path, arguments in (("grep", "no", {"pattern": "word"}), ("grep", "file", {"pattern": "word"}), ("find", "no", {"glob": "*"})):
+        result = await either.call(tool, path=path, **arguments)
+        assert (result.is_error, text_of(result)) == (True, f"{either.folder}/{path}: Permission denied.")
+
+
 @pytest.mark.rule("SA-10", "CASE-C7")
 async def test_binary_files_are_passed_over_and_a_pipe_is_not_waited_for(either: Workplace):
     (either.folder / "blob").write_bytes(b"word\0word\n")

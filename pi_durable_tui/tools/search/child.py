@@ -51,6 +51,7 @@ class Ending:
         is_late: The time was up. `unsearched` are then the first of the files that were not, or not wholly, searched.
         is_cut: Some names were left out, because there were too many.
         binary: How many files were passed over because they are no text.
+        unreadable: How many files and folders could not be read, as far as the program counts them; else 1.
         problem: What is wrong with the pattern.
     """
 

@@ -42,12 +42,11 @@ async def _execute(arguments: FindArguments, context: ToolContext) -> ToolResult
     environment = environment_of(context)
     try:
         root = environment.resolve(arguments.path)
-        if not await in_thread(lambda: files.exists(root)):
-            return failed(f"{shown(root)} does not exist.")
+        await in_thread(lambda: files.require_readable(root))
         options = Options(root=root, glob=arguments.glob, with_ignored=arguments.with_ignored, folders=True, limit=arguments.limit, time_limit_ms=TIME_LIMIT_MS)
         found = await search(options, environment)
     except EnvironmentFailure as error:
-        return failed(error.message)
+        return failed(shown(error.message))
     directory = environment.directory()
     whole = "\n".join(shown(relative(name, directory)) for name in found.names)
     text = head_within(whole, max_bytes=RESULT_BYTES, max_lines=RESULT_LINES)

@@ -51,8 +51,7 @@ async def _execute(arguments: GrepArguments, context: ToolContext) -> ToolResult
     environment = environment_of(context)
     try:
         root = environment.resolve(arguments.path)
-        if not await in_thread(lambda: files.exists(root)):
-            return failed(f"{shown(root)} does not exist.")
+        await in_thread(lambda: files.require_readable(root))
         options = Options(
             root=root,
             pattern=arguments.pattern,
@@ -65,9 +64,9 @@ async def _execute(arguments: GrepArguments, context: ToolContext) -> ToolResult
         )
         found = await search(options, environment)
     except EnvironmentFailure as error:
-        return failed(error.message)
+        return failed(shown(error.message))
     if found.ending.problem:
-        return failed(f"The pattern is not a valid regular expression: {found.ending.problem}")
+        return failed(problem(found.ending.problem))
     return result(found, environment.directory(), arguments.limit)
 
 
@@ -80,6 +79,13 @@ def result(found: Found, directory: str, limit: int) -> ToolResult:
         remarks += cut_note("The list was cut to the size of a result. Narrow the pattern, path or glob.")
     matches = sum(line.is_match for line in found.lines)
     return succeeded(text or "No match.", details={"matches": matches}, diagnostics=tuple(remarks))
+
+
+def problem(said: str) -> str:
+    """What the search program refused, without advice on options that the tool does not have. PURE."""
+    said = said.partition("\n\nConsider enabling")[0]
+    what = "glob is not valid" if said.startswith("error parsing glob") else "pattern is not a valid regular expression"
+    return f"The {what}: {said}"
 
 
 def _block(path: str, lines: list[Line], directory: str) -> str:
@@ -103,5 +109,5 @@ def ending_notes(ending: Ending, full: str, advice: str) -> tuple[Diagnostic, ..
     if ending.is_cut:
         notes += cut_note("The tree has too many names; not all were looked at. Search in a folder of it.", "warn")
     if ending.unreadable:
-        notes += note(f"{ending.unreadable} files or folders could not be read.")
+        notes += note("Some files or folders could not be read, and were left out.")
     return notes

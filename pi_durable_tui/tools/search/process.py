@@ -96,8 +96,9 @@ def ripgrep_arguments(program: str, options: Options) -> list[str]:
 async def _ripgrep(program: str, options: Options, environment: LocalEnvironment) -> Found:
     output, code, is_whole = await _run(ripgrep_arguments(program, options), environment, timeout_ms=options.time_limit_ms)
     found = read_found(output, options, Ending(is_late=code is None and is_whole, is_full=not is_whole))
-    if code == 2 and not found.lines:
-        found.ending.problem = output.decode(errors="replace").strip()[:1_000]
+    if code == 2:  # it did not do all that it was told: it says what it did not understand, and nothing of files that it could not read
+        found.ending.problem = "" if found.lines else output.decode(errors="replace").strip()[:1_000]
+        found.ending.unreadable = 0 if found.ending.problem else 1
     return found
 
 
