@@ -30,12 +30,10 @@ KILL_CHECKS, KILL_CHECK_S = 100, 0.01
 COMMAND_LIMIT_BYTES = 120_000  # one argument of a process holds 128 KiB on Linux
 
 # Runs the command text, and reports the directory it ends in on a descriptor that what it starts does not get. `unset` comes before
-# the command so that no variable of ours is seen by it.
-SHELL_SCRIPT = f"""trap '{{ pwd -P >&{reaper.DIRECTORY_FD}; }} 2>/dev/null' EXIT
-__command=$1
-shift
-eval "unset __command
-$__command" {reaper.DIRECTORY_FD}>&-"""
+# the command so that no variable of ours is seen by it. All of it is one line: errors name the lines of the command itself.
+SHELL_SCRIPT = (
+    f"trap '{{ pwd -P >&{reaper.DIRECTORY_FD}; }} 2>/dev/null' EXIT; __command=$1; shift; eval \"unset __command; $__command\" {reaper.DIRECTORY_FD}>&-"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

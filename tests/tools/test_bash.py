@@ -73,6 +73,14 @@ async def test_a_signal_is_named(work: Workplace):
     assert text_of(await work.call("bash", command="kill -KILL $$")) == "(no output)\n[ended by signal SIGKILL]"
 
 
+@pytest.mark.rule("AG-2")
+async def test_errors_name_the_lines_of_the_command(work: Workplace):
+    lines = "echo $LINENO\ncat <<X\nhere\nX\nnot-a-command\n\nnor-this-one"
+    result = await work.call("bash", command=lines)
+    assert text_of(result) == "1\nhere\nbash: line 5: not-a-command: command not found\nbash: line 7: nor-this-one: command not found\n[exit code 127]"
+    assert text_of(await work.call("bash", command="# what it does\n(")).startswith("bash: eval: line 3: syntax error")
+
+
 async def test_a_syntax_error_is_an_answer(work: Workplace):
     result = await work.call("bash", command="if")
     assert result.is_error
