@@ -252,6 +252,24 @@ def _sync(path: Path, flags: int) -> None:
         os.close(descriptor)
 
 
+def keep_aside(files: FileOps, path: Path, data: bytes) -> Path:
+    """A copy of what is about to be cut off a file lies beside it under a free name, `NAME.cut-1` and so on: whole, or not at all (rule ST-18).
+
+    Raises:
+        OSError: There is none.
+    """
+    number = 1
+    while files.size_bytes(copy := path.with_name(f"{path.name}.cut-{number}")) is not None:
+        number += 1
+    unfinished = copy.with_name(copy.name + ".new")
+    files.remove(unfinished)
+    files.create(unfinished)
+    files.append(unfinished, data)
+    files.sync(unfinished)
+    files.rename(unfinished, copy)
+    return copy
+
+
 def check_own(path: Path) -> None:
     """Return if the store at `path` is this user's, or there is none yet (rule SA-16). Looks only.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import shutil
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import pytest
 from msgspec import Raw
 
 from pi_durable_tui.clock import ManualClock
-from pi_durable_tui.errors import SchemaTooNew, StoreCorrupt
+from pi_durable_tui.errors import EnvironmentFailure, SchemaTooNew, StoreCorrupt
 from pi_durable_tui.records import codec
 from pi_durable_tui.records.commit import Batch, DocumentDelta
 from pi_durable_tui.records.document import StoredDocument
@@ -25,7 +26,7 @@ from pi_durable_tui.storage.jsonl.lines import ClosedLine, CommitLine, Growth, R
 from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, recovered
 from pi_durable_tui.storage.jsonl.snapshot import main_of
 from tests.support.sometimes import happened
-from tests.support.storage_journal import JournalFiles, contents, kept_as_killed
+from tests.support.storage_journal import JournalFiles, Moment, contents, kept_as_killed
 from tests.support.storage_records import address, base, batch, conversation, entry, submission, task
 
 SET = [["s", ["a"], 2]]
@@ -207,10 +208,36 @@ async def test_what_is_cut_is_on_the_disk_elsewhere_before_it_is_cut(tmp_path: P
     await (await opened(told.folder, files=files)).close()
     kept = [(kind, name) for kind, name in files.journal if name != "session.jsonl.reserve"]
     assert kept[: kept.index(("sync", "doc-4.jsonl")) + 1] == [
-        *((kind, f"{name}.jsonl.cut-1") for name in ("main", "doc-4") for kind in ("create", "append", "sync")),
+        *((kind, f"{name}.jsonl.cut-1{end}") for name in ("main", "doc-4") for kind, end in KEPT),
         ("sync_folder", "session.jsonl"),
         *((kind, f"{name}.jsonl") for name in ("main", "doc-4") for kind in ("cut", "sync")),
     ]
+
+
+KEPT = [("create", ".new"), ("append", ".new"), ("sync", ".new"), ("rename", "")]
+
+
+@pytest.mark.rule("ST-18", "PR-17")
+@pytest.mark.parametrize("moment", ["before", "short", "after"])
+async def test_a_copy_of_what_is_cut_is_whole_or_not_there_wherever_the_disk_is_full(tmp_path: Path, moment: Moment):
+    told = await story(tmp_path, LAST["a partial"])
+    (told.folder / "main.jsonl").write_bytes(told.main[:-1])
+    cut = {name: told.files[name][len(told.files_before[name]) :] for name in ("main", "doc-4")}
+    cut["main"] = cut["main"][:-1]
+    operation, files = 0, JournalFiles()
+    while files.happened or not operation:
+        operation += 1
+        folder = tmp_path / str(operation) / "session.jsonl"
+        shutil.copytree(told.folder, folder)
+        files.arm(operation, moment, "full", for_good=True)
+        with contextlib.suppress(EnvironmentFailure):
+            await (await opened(folder, files=files)).close()
+        assert {kept.read_bytes() for kept in folder.glob("*.cut-*") if kept.suffix != ".new"} <= set(cut.values())
+        storage = await opened(folder)
+        assert await storage.export() == told.before
+        assert {item.size_bytes for item in await storage.put_aside()} >= set(map(len, cut.values()))
+        await storage.close()
+    assert operation > 10
 
 
 @pytest.mark.rule("ST-18")

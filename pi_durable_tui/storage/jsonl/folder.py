@@ -15,11 +15,11 @@ import msgspec
 
 from pi_durable_tui.errors import NotFound, StoreCorrupt
 from pi_durable_tui.storage.contents import Contents
-from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.files import FileOps, keep_aside
 from pi_durable_tui.storage.jsonl.aside import conversation_of
 from pi_durable_tui.storage.jsonl.frame import GENESIS, framed, line_at
 from pi_durable_tui.storage.jsonl.lines import MAIN, SUFFIX, ClosedLine, file_name
-from pi_durable_tui.storage.jsonl.recovery import Cut, Recovered, is_sidecar, recovered
+from pi_durable_tui.storage.jsonl.recovery import Recovered, is_sidecar, recovered
 from pi_durable_tui.storage.jsonl.upgrade import in_this_version, kept_copy, read_files, version_of
 from pi_durable_tui.storage.port import PutAside
 from pi_durable_tui.storage.versions.steps import STEPS, Steps, can_upgrade
@@ -100,7 +100,7 @@ class Folder:
         """What belongs to no commit is gone from the files, and stands in copies beside them; what was done, for people."""
         notices: list[str] = []
         for cut in found.cuts:
-            copy = self._keep(cut)
+            copy = keep_aside(self.files, self.file(cut.name), self.files.read(self.file(cut.name))[cut.start :])
             where = f"after commit {found.contents.next_seq - 1}" if found.contents.next_seq > 1 else "before the first commit"
             notices.append(f"{cut.size_bytes} bytes of an unfinished commit {where} were cut from {file_name(cut.name)} and kept in {copy.name}.")
         if found.cuts:
@@ -173,15 +173,6 @@ class Folder:
 
     def _beside(self, name: str) -> Path:
         return self.path / (file_name(name) + _NEW)
-
-    def _keep(self, cut: Cut) -> Path:
-        number = 1
-        while self.files.size_bytes(copy := self.path / f"{file_name(cut.name)}.cut-{number}") is not None:
-            number += 1
-        self.files.create(copy)
-        self.files.append(copy, self.files.read(self.file(cut.name))[cut.start :])
-        self.files.sync(copy)
-        return copy
 
     def _read(self, name: str) -> bytes | None:
         try:

@@ -12,7 +12,7 @@ import re
 import struct
 from pathlib import Path
 
-from pi_durable_tui.storage.files import FileOps
+from pi_durable_tui.storage.files import FileOps, keep_aside
 from pi_durable_tui.storage.port import PutAside
 from pi_durable_tui.storage.sqlite.connection import WAL_HEADER_BYTES, WAL_MAGICS
 from pi_durable_tui.storage.sqlite.sql import Sql
@@ -56,12 +56,7 @@ def keep_end(sql: Sql, path: Path, files: FileOps, log: bytes) -> str | None:
     taken = counts[1] if counts is not None and isinstance(counts[1], int) else -1
     if taken < 0 or sum(end > taken for end in ends) < _LOST_FROM:
         return None
-    number = 1
-    while files.size_bytes(copy := path.with_name(f"{path.name}{_LOG}.cut-{number}")) is not None:
-        number += 1
-    files.create(copy)
-    files.append(copy, log)
-    files.sync(copy)
+    copy = keep_aside(files, path.with_name(path.name + _LOG), log)
     files.sync_folder(copy.parent)
     step = FRAME_BYTES + int.from_bytes(log[8:12], "big")
     return f"{(ends[-1] - taken) * step} bytes at the end of {path.name}{_LOG} {WHAT}: the log is kept as {copy.name}."
