@@ -47,7 +47,9 @@ class Publication:
                 continue
             try:
                 observer(commit)
-            except Exception as error:  # noqa: BLE001 - foreign code; the commit is stored, and the next observer must hear of it
+            # Foreign code; the commit is stored, and the next observer must hear of it. A cancellation that comes out of code that awaits nothing
+            # is one that it has read off something else, not that of the commit.
+            except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001
                 asyncio.get_running_loop().call_exception_handler(
                     {"message": f"An observer of a session raised at commit {commit.seq}. The commit is stored and the session goes on.", "exception": error}
                 )

@@ -151,21 +151,24 @@ async def test_a_watch_and_an_observer_hear_nothing_before_the_batch_is_stored()
 # -------------------------------------------------------------------------------------------------------------- observers
 
 
-async def test_an_observer_that_raises_is_reported_and_hurts_neither_the_line_nor_the_others() -> None:
+@pytest.mark.rule("SE-1")
+@pytest.mark.parametrize("kind", [ValueError, asyncio.CancelledError])
+async def test_an_observer_that_raises_is_reported_and_hurts_neither_the_line_nor_the_others(kind: type[BaseException]) -> None:
     reports: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _loop, context: reports.append(context))
     session = await open_session()
     heard: list[int] = []
 
     def bad(commit: Commit) -> None:
-        raise ValueError(f"bad at {commit.seq}")
+        raise kind(f"bad at {commit.seq}")
 
     session.subscribe(bad)
     session.subscribe(lambda commit: heard.append(commit.seq))
     await notes(session, 2)
     assert heard == [1, 2]
     assert [(report["message"], repr(report["exception"])) for report in reports] == [
-        (f"An observer of a session raised at commit {seq}. The commit is stored and the session goes on.", f"ValueError('bad at {seq}')") for seq in (1, 2)
+        (f"An observer of a session raised at commit {seq}. The commit is stored and the session goes on.", f"{kind.__name__}('bad at {seq}')")
+        for seq in (1, 2)
     ]
     assert await session.snapshot(NOTES) == {"lines": [0, 1]}
     assert session.failed is None
