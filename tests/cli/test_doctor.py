@@ -12,7 +12,7 @@ from typing import Any, Literal
 import pytest
 
 from pi_durable_tui.cli.check import machine, sandbox
-from pi_durable_tui.cli.check.doctor import guarantee, kills, moved
+from pi_durable_tui.cli.check.doctor import guarantee, key_bindings, kills, moved
 from pi_durable_tui.cli.check.findings import Finding, as_text
 from pi_durable_tui.cli.check.proof import drive_finding, store_finding
 from pi_durable_tui.cli.check.proof import store as tried_store
@@ -40,6 +40,19 @@ def store(desk: Desk) -> Path:
 
 def everything(desk: Desk) -> dict[str, tuple[int, int]]:
     return {str(path.relative_to(desk.root)): (path.stat().st_mode, path.stat().st_mtime_ns) for path in desk.root.rglob("*")}
+
+
+def test_keys_of_ones_own_are_looked_at_too(tmp_path: Path) -> None:
+    assert key_bindings(tmp_path) == []
+    file = tmp_path / "keybindings.json"
+    file.write_text('{"tasks": ["alt+m"]}')
+    assert key_bindings(tmp_path) == [Finding(name="key bindings", state="good", text=str(file))]
+    file.write_text('{"taks": ["alt+m"], "pick_model": 5}')
+    (found,) = key_bindings(tmp_path)
+    assert (found.state, found.next_step) == ("note", "Correct the file; /hotkeys in the app shows every key.")
+    assert found.text == f'{file}, "taks": there is no such action. Is it "tasks"? And 1 more.'
+    file.write_text("{")
+    assert key_bindings(tmp_path)[0].state == "note"
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -16,6 +17,8 @@ from pi_durable_tui.cli.check import machine, proof, sandbox, servers, stores
 from pi_durable_tui.cli.check.findings import Finding, as_text, as_values
 from pi_durable_tui.cli.check.selftest import measured
 from pi_durable_tui.cli.paths import check, folders, moved_from
+from pi_durable_tui.cli.screen.keys import NAME as KEYS
+from pi_durable_tui.cli.screen.keys import read_keymap
 from pi_durable_tui.cli.settings import NAME
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import ConfigError, PidurableError
@@ -53,6 +56,7 @@ def _with(setup: Setup) -> list[Finding]:
     roots, files = folders(setup.environ), RealFiles()
     found = [
         Finding(name="settings", state="good", text=str(roots.config / NAME) + ("" if (roots.config / NAME).exists() else ", not there: the defaults hold")),
+        *key_bindings(roots.config),
         stores.privacy(roots.data),
         *machine.disk(setup.place.folder, files),
         machine.this_terminal(setup.environ),
@@ -67,6 +71,16 @@ def _with(setup: Setup) -> list[Finding]:
     except PidurableError as error:
         found.append(Finding(name="sessions", state="bad", text=error.message, next_step=error.hint))
     return [*found, *(moved(str(was), str(setup.place.directory)) for was in moved_from(setup.place))]
+
+
+def key_bindings(config: Path) -> list[Finding]:
+    """What is wrong with the person's own keys; nothing without any."""
+    match read_keymap(config).remarks:
+        case ():
+            return [Finding(name="key bindings", state="good", text=str(config / KEYS))] if (config / KEYS).exists() else []
+        case (first, *others):
+            text = first + (f" And {len(others)} more." if others else "")
+            return [Finding(name="key bindings", state="note", text=text, next_step="Correct the file; /hotkeys in the app shows every key.")]
 
 
 def moved(was: str, now: str) -> Finding:
