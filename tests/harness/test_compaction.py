@@ -106,7 +106,7 @@ async def test_background_compaction_lets_the_run_go_on(tmp_path: Path) -> None:
     rig = Rig(tmp_path, settings=Settings(compaction=Compaction(reserve_tokens=1_000, keep_tokens=200, background_tokens=25_000)))
     hold = Hold()
     chat = await rig.start(
-        say("big " + "a" * 60_000, usage=Usage(input_tokens=80_000, output_tokens=10)),
+        say("big " + "a" * 2_000, usage=Usage(input_tokens=80_000, output_tokens=10)),
         say("answered meanwhile", usage=None),
         (hold, TextDelta("the gist"), Finished("stop")),
         say("third", usage=None),

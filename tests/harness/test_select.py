@@ -118,6 +118,8 @@ def test_a_summary_beside_the_run_is_made_once_it_frees_half_of_what_is_left_for
     limits = Compaction(reserve_tokens=0, keep_tokens=100, background_tokens=600)
     turns = [user(number, TURN) for number in range(1, 6)]
     assert [frees_enough(turns[:count], 100_000, limits) for count in range(6)] == [False, False, False, False, True, True]
+    denser = [*turns[:2], answer(3, TURN, usage=Usage(input_tokens=500, output_tokens=100))]
+    assert frees_enough(denser, 100_000, limits), "as the provider counts, each of them is two hundred"
     older = [summary(9, TURN * 9, 1), *turns[:3]]
     assert not frees_enough(older, 100_000, limits), "the older summary is no gain"
     assert frees_enough(turns[:4], 400, limits), "in a small window a quarter of it is left for making one"

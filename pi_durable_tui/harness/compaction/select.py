@@ -42,12 +42,16 @@ def kept_tokens(entries: Sequence[Entry], window_tokens: int, settings: Compacti
 def frees_enough(entries: Sequence[Entry], window_tokens: int, settings: Compaction) -> bool:
     """Whether a summary beside the run is worth its request now.
 
-    Where instructions and tools alone fill much of a small window, there would be one in every turn, for a few words each.
+    Where instructions and tools alone fill much of a small window, there would be one in every turn, for a few words each. What is freed is
+    measured as the provider counts, which for some scripts is several times the estimate.
     """
     limits = fitted(settings, window_tokens)
     cut = select_cut(entries, keep_tokens=limits.keep_tokens)
-    freed = sum(entry_tokens(entry) for entry in cut.summarized if entry.head is None) if cut is not None else 0
-    return freed >= limits.background_tokens // 2
+    if cut is None:
+        return False
+    freed = sum(entry_tokens(entry) for entry in cut.summarized if entry.head is None)
+    estimated = sum(entry_tokens(entry) for entry in with_edits(entries))
+    return freed * context_tokens(entries) >= limits.background_tokens // 2 * estimated
 
 
 def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
