@@ -75,12 +75,11 @@ def _with(setup: Setup) -> list[Finding]:
 
 def key_bindings(config: Path) -> list[Finding]:
     """What is wrong with the person's own keys; nothing without any."""
-    match read_keymap(config).remarks:
-        case ():
-            return [Finding(name="key bindings", state="good", text=str(config / KEYS))] if (config / KEYS).exists() else []
-        case (first, *others):
-            text = first + (f" And {len(others)} more." if others else "")
-            return [Finding(name="key bindings", state="note", text=text, next_step="Correct the file; /hotkeys in the app shows every key.")]
+    first, *others = read_keymap(config).remarks or ("",)
+    if not first:
+        return [Finding(name="key bindings", state="good", text=str(config / KEYS))] if (config / KEYS).exists() else []
+    text = first + (f" And {len(others)} more." if others else "")
+    return [Finding(name="key bindings", state="note", text=text, next_step="Correct the file; /hotkeys in the app shows every key.")]
 
 
 def moved(was: str, now: str) -> Finding:
