@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
 
 import msgspec
 
@@ -16,6 +18,7 @@ from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import Text
 from pi_durable_tui.records.submission import Submission
+from pi_durable_tui.records.task import Sleeping
 from pi_durable_tui.tui.safe_text import safe_json, safe_line, safe_text
 
 _TEXT_CELLS = 60
@@ -43,12 +46,12 @@ async def _inspect(chat_id: str | None, *, cwd: str | None, as_json: bool) -> No
     print(as_json_text(inspection, harness.recovery) if as_json else safe_text(as_text(inspection, harness.recovery)))
 
 
-def as_text(inspection: Inspection, recovery: Recovery) -> str:
-    """For people. PURE."""
+def as_text(inspection: Inspection, recovery: Recovery, *, zone: tzinfo | None = None) -> str:
+    """For people; times of day are those of `zone`, None: of this machine. PURE."""
     lines = [f"{len(inspection.tasks)} live task{_s(inspection.tasks)}, {len(inspection.submissions)} open submission{_s(inspection.submissions)}"]
     doubted = {task.id for task in recovery.in_doubt}
     lines += [
-        f"  task {info.task.id}  {info.task.kind}  {_where(info)}" + ("  in doubt if its program is dead" if info.task.id in doubted else "")
+        f"  task {info.task.id}  {info.task.kind}  {_where(info, zone)}" + ("  in doubt if its program is dead" if info.task.id in doubted else "")
         for info in inspection.tasks
     ]
     lines += [f"  submission {item.id}  {item.mode}  {item.status}  {_words(item)}" for item in inspection.submissions]
@@ -72,11 +75,21 @@ def _object(info: TaskInfo) -> dict[str, object]:
     return msgspec.convert(to_json(info.task), dict[str, object])
 
 
-def _where(info: TaskInfo) -> str:
+def _where(info: TaskInfo, zone: tzinfo | None) -> str:
     task = info.task
     phase = f"/{task.checkpoint.get('phase')}" if task.checkpoint else ""
     restarts = f"  restarts {task.restarts}" if task.restarts else ""
-    return f"{task.status}{phase}{restarts}  {info.reason}"
+    return f"{task.status}{phase}{restarts}  {_reason(info, zone)}"
+
+
+def _reason(info: TaskInfo, zone: tzinfo | None) -> str:
+    match info.task.state:
+        case Sleeping(until=int() as until_ms):
+            with contextlib.suppress(OverflowError, ValueError):  # a time that no calendar has
+                return f"sleeping until {datetime.fromtimestamp(until_ms / 1000, tz=UTC).astimezone(zone).strftime('%Y-%m-%d %H:%M:%S')}"
+        case _:
+            pass
+    return info.reason
 
 
 def _words(submission: Submission) -> str:

@@ -26,7 +26,7 @@ from pi_durable_tui.harness.observation.inspection import Inspection, TaskInfo
 from pi_durable_tui.harness.opening import Recovery
 from pi_durable_tui.records.messages import Problem, Text
 from pi_durable_tui.records.submission import Queued, Submission
-from pi_durable_tui.records.task import Running, Task
+from pi_durable_tui.records.task import Running, Sleeping, Task
 from tests.support.harness_rig import Folder
 from tests.support.scripted_model import ScriptedModel, say
 from tests.support.tui_views import answer, result, slot, thinking, user, view
@@ -165,6 +165,16 @@ def test_inspection_names_tasks_with_phase_restarts_and_reason_and_open_submissi
         "  task 7  pi.tool  running/execute  restarts 2  running  in doubt if its program is dead",
     ]
     assert text.split("\n")[2].startswith("  submission 9  steer  queued  and")
+
+
+@pytest.mark.rule("OB-5")
+@pytest.mark.parametrize(
+    ("until_ms", "said"), [(3_723_000, "sleeping until 1970-01-01 01:02:03"), (10**17, "as it is"), (None, "as it is")], ids=["a time", "no time", "a person"]
+)
+def test_inspection_names_the_time_until_which_a_task_sleeps_as_people_do(until_ms: int | None, said: str) -> None:
+    asleep = Task(id=7, kind="pi.tool", conversation_id=1, input={}, state=Sleeping(checkpoint={"phase": "retry"}, until=until_ms), created_at_ms=0)
+    text = as_text(Inspection(tasks=(TaskInfo(task=asleep, reason="as it is"),), submissions=()), _recovery(), zone=UTC)
+    assert text == f"1 live task, 0 open submissions\n  task 7  pi.tool  sleeping/retry  {said}"
 
 
 @pytest.mark.parametrize(
