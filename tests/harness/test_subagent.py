@@ -388,12 +388,13 @@ async def test_what_a_subagent_was_told_and_did_not_hear_comes_to_an_end_with_it
     await chat.submit("go")
     await rig.settle()
     child = await child_of(rig)
-    told = await child.submit("the rest too", mode="steer")
+    told, noted = await child.submit("the rest too", mode="steer"), await child.submit("a note", mode="write")
     if end == "stopped":
         await chat.abort()
     hold.event.set()
     await rig.run_out(chat)
-    assert (await child.settled(told.id)).state == Unanswered(problem=Problem(reason="withdrawn"))
+    for one in (told, noted):
+        assert (await child.settled(one.id)).state == Unanswered(problem=Problem(reason="withdrawn"))
     assert await faults(rig.storage.inner) == []
     await rig.close()
 

@@ -92,8 +92,8 @@ def _data(transaction: Transaction, task: Task, *, name: str, said: str, problem
 
 
 def _take_back(desk: Desk) -> None:
-    """What a subagent was told and has not heard when it ends will never be heard: it comes to an end with it (rule PR-10)."""
-    desk.withdraw([item.submission_id for item in desk.inbox.items if item.is_typed], "withdrawn")
+    """What waits for a subagent when it ends will never be heard: it comes to an end with it (rule PR-10)."""
+    desk.withdraw([item.submission_id for item in desk.inbox.items], "withdrawn")
     desk.put_back()
 
 
