@@ -243,7 +243,7 @@ def result_row(key: str, message: ToolResultMessage, data: JsonObject) -> ToolRo
         title=safe_line(_title(message.tool_name, _string(data.get("title")), arguments)),
         status=_result_status(message, codes),
         started_at_ms=_integer(data.get("startedAtMs")),
-        duration_ms=_integer(data.get("durationMs")),
+        duration_ms=_integer(data.get("durationMs")) if "blocked" not in codes else None,  # it never ran: only a person took so long to answer
         output=shown.text,
         colors=shown.spans,
         amount=safe_line(_amount(details, images)),

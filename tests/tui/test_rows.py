@@ -295,6 +295,14 @@ def test_that_earlier_thinking_was_refused_and_left_out_is_told_where_it_happene
     ]
 
 
+@pytest.mark.rule("TU-5", "TU-19")
+def test_a_call_that_was_not_allowed_tells_no_time_that_it_took() -> None:
+    refused = {"level": "error", "code": "blocked", "message": "The call was not run: the user did not allow it."}
+    (row,) = rows_of(Projection(), view(result(1, "bash", "bash make", is_error=True, took_ms=90_000, diagnostics=[refused])))
+    lines = [line.plain.rstrip() for line in Painter(width=80, palette=DARK).lines(row, unfolded=False)]
+    assert lines == ["", "✗ bash  make", "    The call was not run: the user did not allow it."]
+
+
 UNANSWERED = "No answer came to this"
 
 

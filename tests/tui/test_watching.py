@@ -142,6 +142,9 @@ async def test_what_another_writes_is_shown_as_it_is_committed_and_can_be_scroll
         assert "Ask for work" not in screen
         await made.there(made.chat.submit("second"))
         await shown.until("half an answer", "Answering")
+        await made.there(made.chat.submit("third"))
+        screen = await shown.until("queued, follow-up  third")
+        assert "takes it back" not in screen, "nothing can be taken back from here"
         before = set(made.files())
         await shown.pilot.press("ctrl+home")
         await shown.until("❯ first", gone="half an answer")
