@@ -81,7 +81,8 @@ def acquire(store: Path, *, since_ms: int) -> OwnerLock:
     except BlockingIOError:
         raise StoreLocked(str(store), holder=_holder_text(path)) from None
     except OSError as error:
-        raise EnvironmentFailure(f"The lock file {path} cannot be used: {error.strerror or error}. The session was not opened.") from error
+        text = f"The lock file {path} cannot be used: {error.strerror or error}. The session was not opened."
+        raise EnvironmentFailure(text, hint="Make its folder writable. To look at the session needs no lock: pidurable log.") from error
     text = msgspec.json.encode(this_process(since_ms=since_ms))
     # Who holds it is only for messages: a full disk, which makes the write short or fail, must not keep a session from being opened.
     with contextlib.suppress(OSError):

@@ -15,6 +15,7 @@ from pi_durable_tui.clock import ManualClock
 from pi_durable_tui.entropy import SeededEntropy
 from pi_durable_tui.errors import Refused
 from tests.support.cli_runs import Desk
+from tests.support.small_disk import small_disk
 from tests.support.storage_records import first_chat
 
 PROMPT = "In three sentences: what happens to this conversation if the power goes out now?"
@@ -134,3 +135,33 @@ def test_what_was_cut_from_a_session_stands_in_its_transcript_once(desk: Desk) -
     told = "4 bytes at the end of main.jsonl were of no stored commit: they were cut off and are kept in main.jsonl.cut-1, beside the session."
     shown = " ".join(desk.run("log").stdout.split())
     assert (shown.count("Repaired at opening"), shown.count(told)) == (1, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("PR-17", "CL-6")
+def test_a_chat_on_a_full_or_read_only_disk_says_so_can_be_read_and_goes_on_when_there_is_room(desk: Desk) -> None:
+    hello = ("--model", "playback/01-hello", PROMPT)
+    with small_disk(desk.data) as disk:
+        if disk is None:
+            pytest.skip("no disk may be mounted here")
+        assert desk.run("-p", *hello).code == 0
+        store = desk.run("sessions", "path").stdout.strip()
+        disk.fill()
+        full = desk.run("-c", "-p", *hello)
+        assert (full.code, full.stdout) == (4, "")
+        assert full.stderr == (
+            f"pidurable: The disk of the session {store} is full, so it cannot be opened for writing. Nothing was changed. "
+            "Make room there. To look at it needs none: pidurable log.\n"
+        )
+        log = desk.run("log")
+        assert (log.code, log.stderr) == (0, "")
+        disk.free()
+        disk.remount("ro")
+        locked = desk.run("-c", "-p", *hello)
+        assert (locked.code, desk.run("log").stdout) == (4, log.stdout)
+        assert locked.stderr == (
+            f"pidurable: The lock file {store}.lock cannot be used: Read-only file system. The session was not opened. "
+            "Make its folder writable. To look at the session needs no lock: pidurable log.\n"
+        )
+        disk.remount("rw")
+        assert desk.run("-c", "-p", *hello[:2]).code == 0

@@ -13,6 +13,7 @@ REMINDER: nothing else in this process may open and close the store's file: that
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Generator
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -24,6 +25,7 @@ import msgspec
 from pi_durable_tui.errors import EnvironmentFailure, SchemaTooNew, StoreCorrupt
 from pi_durable_tui.storage.files import FileOps, is_remote
 from pi_durable_tui.storage.port import SCHEMA_VERSION, Metadata
+from pi_durable_tui.storage.space import SpaceRule
 from pi_durable_tui.storage.sqlite import schema
 from pi_durable_tui.storage.sqlite.row import Column, row_hash, verified
 from pi_durable_tui.storage.sqlite.sql import Sql
@@ -50,7 +52,17 @@ def reading(path: Path) -> Generator[None]:
     except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
         raise StoreCorrupt(str(path), where="SQLite", what=str(error)) from error
     except apsw.Error as error:
+        if isinstance(error, apsw.FullError | apsw.IOError) and _is_full(path):
+            text = f"The disk of the session {path} is full, so it cannot be opened for writing. Nothing was changed."
+            raise EnvironmentFailure(text, hint="Make room there. To look at it needs none: pidurable log.") from error
         raise EnvironmentFailure(f"The session {path} cannot be read: {error}. Nothing was changed.") from error
+
+
+def _is_full(path: Path) -> bool:
+    with contextlib.suppress(OSError):
+        disk = os.statvfs(path.parent)
+        return disk.f_bavail * disk.f_frsize < SpaceRule().margin_bytes
+    return False
 
 
 def metadata_row(counters: Metadata) -> tuple[Column, ...]:
