@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from pi_durable_tui.cli import paths, settings
 from pi_durable_tui.cli.chats import choose
-from pi_durable_tui.cli.compose import all_models, open_free, open_harness, open_session, stored_directory, workplace_of
+from pi_durable_tui.cli.compose import Passed, all_models, open_free, open_harness, open_session, stored_directory, workplace_of
 from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.local_servers import answering, offer
 from pi_durable_tui.cli.project.servers import chosen, servers_of
 from pi_durable_tui.cli.project.workspace import open_workspace, trusting_of
 from pi_durable_tui.cli.providers import default_model, no_model, unreachable
 from pi_durable_tui.cli.report import note
+from pi_durable_tui.cli.screen.neighbours import remarks
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.cli.wish import Wish
 from pi_durable_tui.context.extensions import Loaded
@@ -71,12 +72,13 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         StoreLocked: The chat to continue is open in another process. Nothing was changed.
         BadRequest: There is no tool of a name that was said. Nothing was started.
     """
+    passed: list[Passed] = []
     if wish.resume:
         found = await choose(setup, wish.chat_id, note=note)
         number, storage = found.session, await open_session(setup, found.session)
     else:
         found = None
-        number, storage = (1, MemoryStorage()) if wish.in_memory else await open_free(setup)
+        number, storage = (1, MemoryStorage()) if wish.in_memory else await open_free(setup, passed)
     models = all_models(setup)
     workspace = open_workspace(setup, trusting=trusting_of(in_print_mode=wish.in_print_mode, trust=wish.trust))
     loaded = workspace.load_extensions()
@@ -107,7 +109,7 @@ async def open_wished(setup: Setup, wish: Wish) -> Opened:
         workspace=workspace,
         loaded=loaded,
         servers=servers,
-        remarks=(*found_servers.warnings, *servers.warnings, *late),
+        remarks=(*(() if wish.in_print_mode else remarks(setup, passed)), *found_servers.warnings, *servers.warnings, *late),
         history=FileHistory(harness.session, workplace.recorder) if workplace.recorder is not None else None,
         problem=await problem_of(setup, agent.model),
     )

@@ -14,7 +14,7 @@ from pi_durable_tui.cli.gateways import Gateways
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup
 from pi_durable_tui.clock import SystemClock
-from pi_durable_tui.errors import Refused, StoreCorrupt
+from pi_durable_tui.errors import Refused, StoreCorrupt, StoreLocked
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
@@ -67,24 +67,40 @@ class Environments:
         return self._made[key]
 
 
-async def open_free(setup: Setup) -> tuple[int, Storage]:
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """A session that a new chat was not put into: another process holds it, or something in it is unfinished."""
+
+    number: int
+    is_held: bool
+
+
+async def open_free(setup: Setup, passed: list[Passed] | None = None) -> tuple[int, Storage]:
     """The first session of the place that is free for a new chat, opened for writing, and its number (rule CL-3).
 
     Free means: no other process holds it, and nothing in it is unfinished. The harness works on all chats of a session, so a new
     chat must not be put beside a killed run: that one goes on when somebody asks for it with --continue, not before. A session that
     is damaged, or of a newer program, stands in nobody's way either; `pidurable sessions` tells of it.
 
+    Args:
+        passed: Gets the sessions that are held or unfinished.
+
     Raises:
         Refused: All of the possible files are held, or the folder is another directory's.
     """
     paths.prepare(setup.place)
+    passed = [] if passed is None else passed
     for number in range(1, paths.MAX_SESSIONS + 1):
         try:
             storage = await open_session(setup, number)
-        except (Refused, StoreCorrupt):  # held, of a newer program, converted by half
+        except StoreLocked:
+            passed.append(Passed(number, is_held=True))
+            continue
+        except (Refused, StoreCorrupt):  # of a newer program, converted by half
             continue
         if not (await storage.tasks(statuses=LIVE_STATUSES, limit=1)).items:
             return number, storage
+        passed.append(Passed(number, is_held=False))
         await storage.close()
     raise Refused(
         f"All {paths.MAX_SESSIONS} sessions of {str(setup.place.directory)!r} are open in other processes or unfinished.", hint="Finish one with --continue."
