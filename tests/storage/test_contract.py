@@ -434,6 +434,21 @@ async def test_documents_are_kept_apart_by_owner_and_kind(storage: ReopenableSto
     assert await storage.documents("task", 2) == (stored[3],)
 
 
+@pytest.mark.rule("ST-7", "ST-17")
+@pytest.mark.parametrize("huge", [2**63, 2**64, 10**30, -(2**63) - 1])
+async def test_numbers_and_text_that_no_record_can_have_are_not_found_and_bound_a_scan_like_others(storage: ReopenableStorage, huge: int):
+    await storage.commit(first_chat())
+    assert [await read(huge) for read in (storage.conversation, storage.entry, storage.task, storage.submission, storage.revisions)] == [None] * 5
+    assert await storage.submission_by_request(huge, "r") is await storage.submission_by_request(1, "r\ud800") is None
+    assert await storage.document(address(huge)) is await storage.document(address(kind="\ud800")) is None
+    assert (await storage.tasks(kind="\ud800", statuses=["pending"])).items == (await storage.tasks(owner=huge)).items == ()
+    everything = (await storage.entries(1)).items
+    assert everything
+    for descending in (False, True):
+        found = (await storage.entries(1, cursor=huge, descending=descending)).items
+        assert found == (everything if (huge > 0) == descending else ())
+
+
 # ---------------------------------------------------------------------------------------------------------------- closing
 
 

@@ -8,6 +8,7 @@ from typing import cast
 
 import apsw
 
+from pi_durable_tui.records.json import clean_text
 from pi_durable_tui.storage.sqlite.row import Column, Row
 
 BUSY_TIMEOUT_MS = 5000
@@ -44,8 +45,11 @@ class Sql:
         self._connection.executemany(statement, rows).fetchall()  # pyright: ignore[reportUnknownMemberType]
 
     def rows(self, statement: str, values: Row | Mapping[str, Column] = ()) -> list[Row]:
-        """All rows of a query."""
-        return cast("list[Row]", self._connection.execute(statement, values).fetchall())  # pyright: ignore[reportUnknownMemberType]
+        """All rows of a query. Values that no row can have are asked for all the same, and are found to be greater, less or other than all there are."""
+        try:
+            return cast("list[Row]", self._connection.execute(statement, values).fetchall())  # pyright: ignore[reportUnknownMemberType]
+        except (OverflowError, UnicodeEncodeError):
+            return self.rows(statement, {key: _fitting(value) for key, value in values.items()} if isinstance(values, Mapping) else [*map(_fitting, values)])
 
     def row(self, statement: str, values: Row = ()) -> Row | None:
         """The first row of a query."""
@@ -80,3 +84,10 @@ class Sql:
     def close(self) -> None:
         """Nothing is open. May be called again."""
         self._connection.close()
+
+
+def _fitting(value: Column) -> Column:
+    """The nearest number that SQLite has, and NULL, which equals nothing, for text with half a surrogate pair, which is never stored (rule SE-5)."""
+    if isinstance(value, int):
+        return max(-(2**63), min(value, 2**63 - 1))
+    return None if isinstance(value, str) and clean_text(value) != value else value
