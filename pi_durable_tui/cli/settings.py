@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct, field
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LIMIT_BYTES = 100_000
 NAME = "settings.json"
+SHOWN_CHARS = 120
 
 Theme: TypeAlias = Literal["dark", "light", "ansi", "system"]
 Sandbox: TypeAlias = Literal["off", "files", "full"]
@@ -238,6 +239,19 @@ def _checked(values: dict[str, object], allowed: Mapping[str, tuple[object, str]
         try:
             msgspec.convert(value, kind)
         except msgspec.ValidationError as error:
-            shown = msgspec.json.encode(value).decode()[:80]
-            raise ConfigError(f"The settings {where!r} have the value {shown} for {name!r}. Nothing was started.", hint=f"Allowed: {words}.") from error
+            item, wrong = _culprit(value, kind)
+            text = msgspec.json.encode(wrong).decode()
+            shown = text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+            of = f"{name!r} ({item!r})" if item is not None else f"{name!r}"
+            raise ConfigError(f"The settings {where!r} have the value {shown} for {of}. Nothing was started.", hint=f"Allowed: {words}.") from error
     return dict(values)
+
+
+def _culprit(value: object, kind: object) -> tuple[str | None, object]:
+    """The first item of an object that does not fit, and its name; of anything else the value itself."""
+    for item, part in cast("dict[str, object]", value).items() if isinstance(value, dict) else ():
+        try:
+            msgspec.convert({item: part}, kind)
+        except msgspec.ValidationError:
+            return item, part
+    return None, cast("object", value)

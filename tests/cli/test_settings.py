@@ -122,6 +122,12 @@ def test_a_kind_of_store_that_is_none_is_refused_wherever_it_is_said(tmp_path: P
         ('{"model": ', "are not JSON", "Correct the file"),
         ([], "must be a JSON object", "Allowed keys: model,"),
         ({"modle": "x"}, "unknown key 'modle'", "Allowed keys: model, approve"),
+        (
+            {"mcp_servers": {"docs": {"command": "docs"}, "web": {"url": "https://example.org", "headers": {"A": "plain"}}}},
+            'value {"url":"https://example.org","headers":{"A":"plain"}} for \'mcp_servers.web\'',
+            "Allowed: an object: name ->",
+        ),
+        ({"base_urls": {"openai": "x" * 200}}, f"value \"{'x' * 118}… for 'base_urls' ('openai')", "Allowed: an object: provider ->"),
         ({"approve": "yes"}, "value \"yes\" for 'approve'", 'Allowed: "ask", "edits", "all" or "plan".'),
         ({"restart_limit": 0}, "value 0 for 'restart_limit'", 'a whole number from 1, or "unlimited"'),
         ({"retry": {"tries": 1}}, "unknown key 'retry.tries'", "retry.max_retries"),
