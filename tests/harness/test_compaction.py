@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from pi_durable_tui.harness.extensions.registry import Extension
-from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelInfo, ModelRequest, TextDelta, Tool, ToolContext, ToolResult, UsageReport
+from pi_durable_tui.harness.ports import Finished, ModelEvent, ModelFailed, ModelInfo, ModelRequest, TextDelta, Tool, ToolContext, ToolResult, UsageReport
 from pi_durable_tui.harness.settings import Compaction, Retry, Settings
 from pi_durable_tui.records.codec import to_json
 from pi_durable_tui.records.messages import AssistantMessage, Text, Usage, UserMessage
@@ -151,6 +151,36 @@ async def test_where_instructions_fill_half_of_a_small_window_a_summary_is_not_m
         await rig.run_out(chat)
         await rig.settle()
     assert 0 < summaries < 10
+
+
+@pytest.mark.rule("CO-2", "CASE-F2")
+async def test_a_chat_in_a_script_of_which_each_letter_is_a_token_goes_on_in_a_small_window(tmp_path: Path) -> None:
+    """What was kept beside the summary was too long for the window again, in nearly every run."""
+    rig = Rig(tmp_path)
+    chat = await rig.start()
+    window_tokens, refused = 8_000, 0
+
+    async def info(_model: str) -> ModelInfo:
+        return ModelInfo(context_window_tokens=window_tokens)
+
+    async def stream(request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
+        nonlocal refused
+        size = sum(len(text) for _, text in texts(request))
+        if size > window_tokens - 600:
+            refused += 1
+            yield ModelFailed(reason="context_overflow", message="prompt is too long", retryable=False)
+            return
+        yield TextDelta("字" * 500)
+        yield UsageReport(Usage(input_tokens=size, output_tokens=500))
+        yield Finished("stop")
+
+    rig.model.info, rig.model.stream = info, stream
+    for n in range(25):
+        asked = await chat.submit(f"{n} " + "字" * 700)
+        await rig.run_out(chat)
+        assert isinstance((await chat.settled(asked.id)).state, Done), f"question {n}"
+        await rig.settle()
+    assert refused == 0
 
 
 @pytest.mark.rule("CO-3", "CASE-F1", "CASE-F2")

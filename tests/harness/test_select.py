@@ -113,6 +113,19 @@ def test_a_cut_off_answer_is_no_place_to_cut_and_fills_no_context(stop: Any):
     assert [context_tokens([user(1, TURN), each, user(5, TURN)]) for each in cut_off] == [200, 1_000]
 
 
+@pytest.mark.rule("CO-2", "CASE-F2")
+def test_where_the_provider_counts_more_than_the_estimate_less_is_kept():
+    """As for Chinese, of which a token is about a letter: what was kept of it did not fit into the window, and who asked for a summary got none."""
+    counted = Usage(input_tokens=1_600, output_tokens=0)
+    turns = [user(1, TURN), answer(2, TURN), user(3, TURN), answer(4, TURN, usage=counted)]
+    assert kept_tokens(turns, 100_000, LIMITS, "threshold") == 500  # 2,000 as the provider counts
+    assert kept_tokens(turns, 100_000, LIMITS, "manual") == 100
+    assert ids(select_cut(turns, keep_tokens=kept_tokens(turns, 100_000, LIMITS, "manual"))) == ([1, 2, 3], [4])
+    fewer = [user(1, TURN), answer(2, TURN, usage=Usage(input_tokens=100, output_tokens=0))]
+    assert kept_tokens(fewer, 100_000, LIMITS, "threshold") == 2_000
+    assert kept_tokens([], 100_000, LIMITS, "manual") == 0
+
+
 @pytest.mark.rule("CO-2")
 def test_a_summary_beside_the_run_is_made_once_it_frees_half_of_what_is_left_for_making_it():
     limits = Compaction(reserve_tokens=0, keep_tokens=100, background_tokens=600)

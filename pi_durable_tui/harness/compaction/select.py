@@ -34,9 +34,15 @@ class Cut:
 
 
 def kept_tokens(entries: Sequence[Entry], window_tokens: int, settings: Compaction, reason: Reason) -> int:
-    """How much of the newest part is not summarized; a person who asks for a summary wants to see it happen, so then it is less."""
-    fit = fitted(settings, window_tokens).keep_tokens
-    return min(fit, context_tokens(entries) // 4) if reason == "manual" else fit
+    """How much of the newest part is not summarized, in estimated tokens; a person who asks for a summary wants to see it happen, so then it is less.
+
+    The settings speak of tokens as the provider counts them; where it counted more than the estimate says, as for scripts that are not
+    Latin, less is kept by the same factor.
+    """
+    fit, counted = fitted(settings, window_tokens).keep_tokens, context_tokens(entries)
+    wanted = min(fit, counted // 4) if reason == "manual" else fit
+    estimated = _estimated(entries)
+    return wanted * estimated // counted if estimated < counted else wanted
 
 
 def frees_enough(entries: Sequence[Entry], window_tokens: int, settings: Compaction) -> bool:
@@ -45,13 +51,15 @@ def frees_enough(entries: Sequence[Entry], window_tokens: int, settings: Compact
     Where instructions and tools alone fill much of a small window, there would be one in every turn, for a few words each. What is freed is
     measured as the provider counts, which for some scripts is several times the estimate.
     """
-    limits = fitted(settings, window_tokens)
-    cut = select_cut(entries, keep_tokens=limits.keep_tokens)
+    cut = select_cut(entries, keep_tokens=kept_tokens(entries, window_tokens, settings, "threshold"))
     if cut is None:
         return False
     freed = sum(entry_tokens(entry) for entry in cut.summarized if entry.head is None)
-    estimated = sum(entry_tokens(entry) for entry in with_edits(entries))
-    return freed * context_tokens(entries) >= limits.background_tokens // 2 * estimated
+    return freed * context_tokens(entries) >= fitted(settings, window_tokens).background_tokens // 2 * _estimated(entries)
+
+
+def _estimated(entries: Sequence[Entry]) -> int:
+    return sum(entry_tokens(entry) for entry in with_edits(entries))
 
 
 def select_cut(entries: Sequence[Entry], *, keep_tokens: int) -> Cut | None:
