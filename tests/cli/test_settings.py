@@ -124,7 +124,7 @@ def test_a_kind_of_store_that_is_none_is_refused_wherever_it_is_said(tmp_path: P
         ({"modle": "x"}, "unknown key 'modle'", "Allowed keys: model, approve"),
         (
             {"mcp_servers": {"docs": {"command": "docs"}, "web": {"url": "https://example.org", "headers": {"A": "plain"}}}},
-            'value {"url":"https://example.org","headers":{"A":"plain"}} for \'mcp_servers.web\'',
+            'value {"url":"https://example.org","headers":{"A":"plain"}} for \'mcp_servers\' (\'web\')',
             "Allowed: an object: name ->",
         ),
         ({"base_urls": {"openai": "x" * 200}}, f"value \"{'x' * 118}… for 'base_urls' ('openai')", "Allowed: an object: provider ->"),
