@@ -9,10 +9,11 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from pi_durable_tui.harness import kinds
 from pi_durable_tui.harness.live import INBOX, LIVE, USAGE, Inbox, Live, UsageTotals
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.document import Address
-from pi_durable_tui.records.entry import StoredEntry
+from pi_durable_tui.records.entry import COMPACTION, StoredEntry
 from pi_durable_tui.records.json import Json
 from pi_durable_tui.records.messages import AssistantMessage, ToolCall, ToolResultMessage, Usage
 from pi_durable_tui.records.submission import Submission
@@ -32,21 +33,25 @@ async def faults(storage: Storage, *, effects: Effects = (), unsafe: Iterable[st
         unsafe: The ids of the calls that may have an effect at most once, and that fail only by a kill.
         acknowledged: The submissions that somebody was told of.
     """
-    found = [f"task {task.id} lives: {task.state}" for task in (await storage.tasks(limit=1_000)).items if task.is_live]
+    tasks = (await storage.tasks(limit=1_000)).items
+    found = [f"task {task.id} lives: {task.state}" for task in tasks if task.is_live]
     submissions = (await storage.submissions(limit=1_000)).items
     found += _submission_faults(submissions, acknowledged)
     for conversation in (await storage.conversations(limit=1_000)).items:
-        entries = (await storage.entries(conversation.id, limit=1_000)).items
-        found += [*_order_faults(entries), *_call_faults(entries), *_effect_faults(entries, effects, set(unsafe))]
+        seen = (await storage.entries(conversation.id, limit=1_000)).items
+        entries = [stored for stored in seen if stored.entry.conversation_id == conversation.id]  # a fork sees those of its parent, too
+        found += [*_order_faults(seen), *_call_faults(entries), *_effect_faults(entries, effects, set(unsafe))]
         live = from_json(await _value(storage, LIVE.kind, conversation.id), Live)
         inbox = from_json(await _value(storage, INBOX.kind, conversation.id), Inbox)
         used = from_json(await _value(storage, USAGE.kind, conversation.id), UsageTotals)
-        if live.run or live.generation or live.tools:
+        if live.run or live.generation or live.tools or live.compactions:
             found.append(f"work is shown that is none: {live}")
         if inbox.items:
             found.append(f"the inbox holds {[item.submission_id for item in inbox.items]}")
-        if sum(used.models.values(), Usage()) != _used(entries):
-            found.append(f"usage is {used.models}, the entries say {_used(entries)}")
+        counted, told = sum(used.models.values(), Usage()), _used(entries)
+        is_summarized = any(task.kind == kinds.COMPACTION and task.conversation_id == conversation.id for task in tasks)
+        if counted != told and not (is_summarized and counted.input_tokens > told.input_tokens):  # no entry tells of a summary that was cut off
+            found.append(f"usage is {used.models}, the entries say {told}")
     return found
 
 
@@ -101,7 +106,10 @@ def _messages(entries: Sequence[StoredEntry]) -> list[object]:
 
 
 def _used(entries: Sequence[StoredEntry]) -> Usage:
-    return sum((message.usage for message in _messages(entries) if isinstance(message, AssistantMessage) and message.usage is not None), Usage())
+    """What answers and summaries cost, each as its entry says."""
+    answers = [message.usage for message in _messages(entries) if isinstance(message, AssistantMessage) and message.usage is not None]
+    summaries = [from_json(usage, Usage) for each in entries if each.entry.kind == COMPACTION and (usage := (each.entry.data or {}).get("usage"))]
+    return sum([*answers, *summaries], Usage())
 
 
 async def _value(storage: Storage, kind: str, conversation_id: int) -> Json:

@@ -1,22 +1,29 @@
 """The core scenario of the crash tests, and how it is lived through life by life: each life has an event loop of its own and ends by a crash or at the end.
 
 A crash freezes (`ControlledStorage`), and the loop of that life is never run again: no `finally` runs that a killed process would not
-run. What a person has seen acknowledged, and what tools did to the world, outlives every life.
+run. What a person has seen acknowledged, and what tools did to the world, outlives every life (`crash_world`).
 
 Three inputs (a steering one, a follow-up), two rounds of tools (two at a time, then one), one request that the provider fails once, answers
-as numbered words.
+as numbered words. Beside the first round many race for one memo; beside the second the old part is summarized, then the chat is forked, and
+the fork does work of its own while its parent goes on.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
+import copy
+import dataclasses
+import gc
+import hashlib
 import shutil
-from collections.abc import AsyncGenerator, Callable, Sequence
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import msgspec
 
@@ -26,103 +33,28 @@ from pi_durable_tui.errors import SessionFailed
 from pi_durable_tui.harness.conversation import Conversation, SubmitMode
 from pi_durable_tui.harness.harness import Harness
 from pi_durable_tui.harness.live import Agent
-from pi_durable_tui.harness.ports import (
-    Finished,
-    ModelEvent,
-    ModelFailed,
-    ModelInfo,
-    ModelRequest,
-    Replay,
-    TextDelta,
-    Tool,
-    ToolCallDelta,
-    ToolContext,
-    ToolResult,
-    UsageReport,
-)
 from pi_durable_tui.records.commit import Batch, Commit
-from pi_durable_tui.records.messages import Text, ToolResultMessage, Usage, UserMessage
+from pi_durable_tui.records.messages import Usage
+from pi_durable_tui.records.task import Running
 from pi_durable_tui.storage.jsonl import open_jsonl
 from pi_durable_tui.storage.memory import Contents, MemoryStorage
 from pi_durable_tui.storage.port import Storage
 from pi_durable_tui.storage.sqlite import open_sqlite
 from tests.support.controlled_storage import ControlledStorage, Moment
+from tests.support.crash_world import FIRST, FOLLOW, OTHER_WAY, RACE, STEER, Life, Provider, World, racing, tools
+from tests.support.harness_oracle import held
 from tests.support.harness_rig import Folder
-from tests.support.harness_world import Backend
+from tests.support.harness_world import Backend, Even
 from tests.support.sometimes import happened
 
-REQUEST_USAGE = Usage(input_tokens=100, output_tokens=10)
-"""What each answer costs."""
-
-FIRST, STEER, FOLLOW = "do the work", "and mind the gap", "now the other thing"
+TITLE = "the work"
 _DEAD: list[object] = []
-"""Tasks of lives that crashed: collecting one would run the clean-ups that a killed process never runs."""
+"""Tasks of lives that crashed: collecting one runs the clean-ups that a killed process never runs."""
 
 Failure = Literal["failed", "stored, then failed"]
 """The process lives, and its storage says that a commit failed: what is stored, nobody in it can know."""
 
 Crash = tuple[int, Moment | Failure]
-
-
-class Arguments(msgspec.Struct, frozen=True):
-    """Which call it is."""
-
-    call: str
-
-
-@dataclass(slots=True)
-class World:
-    """What lies outside of the store: the log of effects, what a person saw acknowledged, and every request that reached the provider."""
-
-    effects: list[tuple[str, str]] = field(default_factory=list)  # (call, start or end)
-    acknowledged: dict[str, int] = field(default_factory=dict)  # request id -> submission
-    newest_seen: int = 0  # the newest commit that observers were told of
-    requests: list[ModelRequest] = field(default_factory=list)
-    served: Usage = Usage()  # what the provider has told so far that it will charge
-    failed_once: bool = False
-
-
-class Provider:
-    """A model that answers by what it is asked, so that it goes on sensibly after any crash (ModelGateway)."""
-
-    def __init__(self, world: World, clock: ManualClock, storage: ControlledStorage) -> None:
-        self._world = world
-        self._clock = clock
-        self._storage = storage
-
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent]:
-        await self._storage.alive()
-        self._world.requests.append(request)
-        for event in self._answer(request):
-            await self._clock.sleep_ms(60)
-            if isinstance(event, UsageReport):
-                self._world.served += event.usage
-            yield event
-
-    async def info(self, model: str) -> ModelInfo:
-        return ModelInfo(context_window_tokens=100_000)
-
-    async def warm_up(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-    def _answer(self, request: ModelRequest) -> Sequence[ModelEvent]:
-        results = sum(isinstance(message, ToolResultMessage) for message in request.messages)
-        said = " ".join(part.text for message in request.messages if isinstance(message, UserMessage) for part in message.content if isinstance(part, Text))
-        words = [TextDelta(f"r{len(request.messages)}w{number} ") for number in range(4)]
-        used = UsageReport(REQUEST_USAGE)
-        if results == 0:
-            if not self._world.failed_once:
-                self._world.failed_once = True
-                return [words[0], ModelFailed(reason="overloaded", message="503", retryable=True)]
-            return [*words, _call(0, "c1", "look"), _call(1, "c2", "touch"), used, Finished("toolUse")]
-        if results == 2:
-            return [*words, _call(0, "c3", "touch"), used, Finished("toolUse")]
-        return [*words, TextDelta("final: " + said[-20:]), used, Finished("stop")]
-
-
-def _call(key: int, call_id: str, name: str) -> ToolCallDelta:
-    return ToolCallDelta(key, call_id, name, json.dumps({"call": call_id}))
 
 
 @dataclass(slots=True)
@@ -137,6 +69,8 @@ class History:
         effects_at_crash: What tools had done when the newest life ended by a crash.
         is_opening: The newest life has not come further than to open the session.
         crashes: How many lives ended by one, or by a storage that failed.
+        cut_off: How many tasks of a kind were asking a model when that happened, over all lives but the newest.
+        used_in_vain: What summaries that were cut off then had used, as far as the store knew, by task and attempt.
         die: What a crash does at once, where the process is one that may die; None: freeze.
     """
 
@@ -146,9 +80,12 @@ class History:
     batches: list[Batch] = field(default_factory=list)
     contents: Contents = field(default_factory=Contents)
     now_ms: int = 1_700_000_000_000
+    entropy: SeededEntropy = field(default_factory=lambda: SeededEntropy(1))
     effects_at_crash: list[tuple[str, str]] = field(default_factory=list)
     is_opening: bool = False
     crashes: int = 0
+    cut_off: Counter[str] = field(default_factory=Counter)
+    used_in_vain: dict[tuple[int, object], Usage] = field(default_factory=dict)
     die: Callable[[], None] | None = None
 
     async def open_store(self, clock: ManualClock) -> Storage:
@@ -163,6 +100,31 @@ class History:
             case _:
                 assert_never(self.backend)
 
+    def branch(self, path: Path) -> History:
+        """The same up to here, to go on with in another way; this one stays as it is."""
+        contents = Contents()
+        if self.backend == "memory":
+            asyncio.run(_replay(self.batches, MemoryStorage(contents)))
+        else:
+            shutil.copytree(self.path, path)
+        return dataclasses.replace(
+            self,
+            path=path,
+            world=self.world.copy(),
+            batches=list(self.batches),
+            contents=contents,
+            entropy=copy.deepcopy(self.entropy),
+            cut_off=Counter(self.cut_off),
+            used_in_vain=dict(self.used_in_vain),
+        )
+
+    def left(self) -> bytes:
+        """What the next life begins with, as a digest to compare."""
+        world = self.world
+        seen = (world.effects, world.acknowledged, world.made, len(world.requests), world.served, world.failed_once, world.memos_read)
+        lives = (self.backend, self.now_ms, self.crashes, self.cut_off)
+        return hashlib.sha256(msgspec.json.encode((lives, self.batches, seen))).digest()
+
     def live(self, crash: Crash | None = None) -> bool:
         """Live until the crash or, when it does not come on the way, to the end of all work and a clean close. True: to the end.
 
@@ -174,7 +136,7 @@ class History:
         try:
             storage, came_to_end = loop.run_until_complete(self._drive(clock, crash))
         finally:
-            _DEAD.append(asyncio.all_tasks(loop))
+            _forget(loop)
             loop.close()  # what is pending stays so
         self.batches += storage.batches
         self.now_ms = clock.now_ms()
@@ -186,7 +148,9 @@ class History:
         return came_to_end
 
     async def _drive(self, clock: ManualClock, crash: Crash | None) -> tuple[ControlledStorage, bool]:
-        storage = ControlledStorage(await self.open_store(clock), die=self.die)
+        inner = await self.open_store(clock)
+        await self._look_back(inner)
+        storage = ControlledStorage(Even(inner), die=self.die)
         match crash:
             case (commit, "failed" | "stored, then failed" as failure):
                 storage.fail_at(commit, stored=failure != "failed")
@@ -194,8 +158,9 @@ class History:
                 storage.crash_at(commit, moment)
             case None:
                 pass
-        life = asyncio.ensure_future(self._life(storage, clock))
-        for turn in range(40_000):
+        life = asyncio.ensure_future(self._live(Life(self.crashes, self.world, storage, clock)))
+        ready: Any = asyncio.get_running_loop()._ready
+        for _turn in range(40_000):
             if life.done():
                 life.result()
                 if storage.failed and crash is not None and storage.calls.count("commit") > crash[0]:
@@ -205,9 +170,18 @@ class History:
                 await self._bury(storage)
                 return storage, False
             await asyncio.sleep(0)
-            if turn % 30 == 29 and (gap_ms := clock.next_wake_ms()) is not None:
+            if not ready and (gap_ms := clock.next_wake_ms()) is not None:
                 clock.advance(gap_ms)
         raise AssertionError("this life neither crashed nor ended")
+
+    async def _look_back(self, storage: Storage) -> None:
+        """What the life before was cut off at."""
+        now = await held(storage)
+        asking = {task.id: task for task in now.tasks.values() if isinstance(task.state, Running) and asks_model(task.checkpoint)}
+        self.cut_off += Counter(task.kind for task in asking.values())
+        for run in (run for live in now.live.values() for run in live.compactions if run.task_id in asking):
+            attempt = (asking[run.task_id].checkpoint or {}).get("attempt", 1)
+            self.used_in_vain[run.task_id, attempt] = run.usage or Usage()
 
     async def _bury(self, storage: ControlledStorage) -> None:
         """Go on with the files as they are now: closing them would write what a killed process does not."""
@@ -217,27 +191,26 @@ class History:
             self.path = kept
         await storage.inner.close()
 
-    async def _life(self, storage: ControlledStorage, clock: ManualClock) -> None:
+    async def _live(self, life: Life) -> None:
         """From the opening to a clean close, be it that all work has ended or that the storage failed."""
         self.is_opening = True
         with contextlib.suppress(SessionFailed):
-            harness = await self._open(storage, clock, is_working := asyncio.Event())
+            harness = await self._open(life)
             self.is_opening = False
             with contextlib.suppress(SessionFailed):
-                await self._work(storage, harness, is_working)
+                await Person(life, harness).work()
             await harness.close()
-        await storage.close()
+        await life.storage.close()
 
-    async def _open(self, storage: ControlledStorage, clock: ManualClock, is_working: asyncio.Event) -> Harness:
-        if self.world.effects:
-            is_working.set()
+    async def _open(self, life: Life) -> Harness:
         harness = await Harness.open(
-            storage,
-            models=Provider(self.world, clock, storage),
-            clock=clock,
-            entropy=SeededEntropy(1),
+            life.storage,
+            models=Provider(life),
+            clock=life.clock,
+            entropy=self.entropy,
             environment=lambda _id, agent: Folder(agent.cwd),
-            tools=_tools(self.world, storage, clock, is_working),
+            tools=tools(life),
+            extensions=[racing(life)],
         )
 
         def see(commit: Commit) -> None:
@@ -246,48 +219,99 @@ class History:
         harness.session.subscribe(see)
         return harness
 
-    async def _work(self, storage: ControlledStorage, harness: Harness, is_working: asyncio.Event) -> None:
-        """What a person does: open the chat, go on, hand in what is not acknowledged yet, wait for the end."""
-        chats = await harness.chats()
+
+def _forget(loop: asyncio.AbstractEventLoop) -> None:
+    """Keep the tasks of a loop that will not run again, where asyncio does not go through them at every later life."""
+    tasks = asyncio.all_tasks(loop)
+    for task in tasks:
+        asyncio._unregister_task(task)
+    loop.set_exception_handler(lambda _loop, _context: None)  # nobody shall hear of those that are pending when they are collected
+    _DEAD.append(tasks)
+
+
+def collect_dead_lives() -> None:
+    """Free the memory of all lives that crashed. Call it when their stores have been judged: what their clean-ups do reaches nobody then."""
+    hook, sys.unraisablehook = sys.unraisablehook, lambda _unraisable: None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            _DEAD.clear()
+            gc.collect()
+    finally:
+        sys.unraisablehook = hook
+
+
+async def _replay(batches: list[Batch], storage: Storage) -> None:
+    for batch in batches:
+        await storage.commit(batch)
+
+
+def asks_model(checkpoint: Any) -> bool:
+    """Whether a task is at a phase in which a model answers."""
+    return checkpoint is not None and checkpoint.get("phase") in {"request", "summarize"}
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who works with the program in one life: goes on with what is there, and does again what was neither acknowledged nor is on the screen."""
+
+    life: Life
+    harness: Harness
+
+    async def work(self) -> None:
+        """Hand everything in, and wait for the end of it all."""
+        chat = await self._chat()
+        await self.harness.resume()
+        await self._hand_in(chat, FIRST, "followUp")
+        await self._begun("c1", chat)
+        await self._hand_in(chat, STEER, "steer")
+        await self._hand_in(chat, FOLLOW, "followUp")
+        race = await self._once("race", self._found_task(RACE), lambda: self.harness.start_task(chat.id, RACE, {}, {"phase": "go"}, background=True))
+        await self._begun("c3", chat)
+        summary = await self._once("summary", self._found_task("pi.compaction"), lambda: chat.compact("the gap"))
+        await self.harness.ended(summary)
+        await chat.set_agent(title=TITLE)
+        fork = await self.harness.conversation(await self._once("fork", self._found_fork(chat), lambda: self._fork(chat)))
+        await self._hand_in(fork, OTHER_WAY, "followUp")
+        await chat.idle()
+        await fork.idle()
+        await self.harness.ended(race)
+        for request, submission_id in self.life.world.acknowledged.items():
+            await (fork if request == OTHER_WAY else chat).withdraw(submission_id)  # what waits behind a run that was given up
+
+    async def _chat(self) -> Conversation:
+        """The first chat, made unless there is one."""
+        chats = (await self.harness.session.storage.conversations()).items
         if chats:
-            chat = await harness.conversation(chats[0].conversation_id)
-        else:
-            chat = await harness.create_conversation(Agent(model="test/model", approval="all", cwd="work"))
-        await harness.resume()
-        await self._hand_in(storage, chat, FIRST, "followUp")
-        waits = [asyncio.ensure_future(is_working.wait()), asyncio.ensure_future(chat.settled(self.world.acknowledged[FIRST]))]
-        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)  # a run that was cut off too often ends before it has worked
+            return await self.harness.conversation(chats[0].id)
+        return await self.harness.create_conversation(Agent(model="test/model", approval="all", cwd="work"))
+
+    async def _hand_in(self, chat: Conversation, text: str, mode: SubmitMode) -> None:
+        if text not in self.life.world.acknowledged:
+            submission = await chat.submit(text, mode=mode, request_id=text)
+            await self.life.storage.alive()
+            self.life.world.acknowledged[text] = submission.id
+
+    async def _begun(self, call: str, chat: Conversation) -> None:
+        """Return once the call acts; a run that was cut off too often ends before, and one that was cut off there never lets it act."""
+        waits = [asyncio.ensure_future(self.life.begun[call].wait()), asyncio.ensure_future(chat.settled(self.life.world.acknowledged[FIRST]))]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
-        await self._hand_in(storage, chat, STEER, "steer")
-        await self._hand_in(storage, chat, FOLLOW, "followUp")
-        await chat.idle()
-        for submission_id in self.world.acknowledged.values():
-            await chat.withdraw(submission_id)  # what waits behind a run that was given up
 
-    async def _hand_in(self, storage: ControlledStorage, chat: Conversation, text: str, mode: SubmitMode) -> None:
-        if text not in self.world.acknowledged:
-            submission = await chat.submit(text, mode=mode, request_id=text)
-            await storage.alive()
-            self.world.acknowledged[text] = submission.id
+    async def _once(self, what: str, found: Awaitable[int | None], make: Callable[[], Awaitable[int]]) -> int:
+        """Make something that has no request id, unless it is there; its id."""
+        made = await found or await make()
+        await self.life.storage.alive()
+        self.life.world.made[what] = made
+        return made
 
+    async def _found_task(self, kind: str) -> int | None:
+        return next((task.id for task in (await self.harness.session.storage.tasks(kind=kind)).items), None)
 
-def _tools(world: World, storage: ControlledStorage, clock: ManualClock, is_working: asyncio.Event) -> list[Tool]:
-    """`touch` must not run twice, `look` may. A tool of a dead process does nothing more."""
+    async def _found_fork(self, chat: Conversation) -> int | None:
+        chats = (await self.harness.session.storage.conversations()).items
+        return next((each.id for each in chats if each.parent is not None and each.parent.conversation_id == chat.id), None)
 
-    async def act(call: str, what: str) -> None:
-        await storage.alive()
-        world.effects.append((call, what))
-        is_working.set()
-
-    async def execute(arguments: Arguments, context: ToolContext) -> ToolResult:
-        await act(arguments.call, "start")
-        context.output(f"{arguments.call} works\n")
-        await clock.sleep_ms(1_100)
-        await act(arguments.call, "end")
-        return ToolResult(content=(Text(text=f"{arguments.call} did it"),))
-
-    def tool(name: str, replay: Replay) -> Tool:
-        return Tool(name=name, description=name, arguments=Arguments, execute=execute, title=lambda given: f"{name} {given.call}", replay=replay)
-
-    return [tool("look", "safe"), tool("touch", "unsafe")]
+    async def _fork(self, chat: Conversation) -> int:
+        return (await self.harness.fork(chat.id)).id

@@ -14,12 +14,13 @@ from typing import Any
 
 import msgspec
 
+from pi_durable_tui.harness import kinds
 from pi_durable_tui.harness.live import INBOX, LIVE, USAGE, Inbox, Live, UsageTotals
 from pi_durable_tui.harness.requests.context import derive, in_order
 from pi_durable_tui.records.codec import from_json
 from pi_durable_tui.records.conversation import Conversation
 from pi_durable_tui.records.document import Address
-from pi_durable_tui.records.entry import Entry, StoredEntry
+from pi_durable_tui.records.entry import COMPACTION, Entry, StoredEntry
 from pi_durable_tui.records.messages import AssistantMessage, ToolResultMessage, Usage, UserMessage
 from pi_durable_tui.records.submission import Placed, Queued, Submission
 from pi_durable_tui.records.task import Task, Waiting
@@ -191,9 +192,14 @@ _QUESTION = msgspec.convert({"role": "user", "content": [{"type": "text", "text"
 
 
 def _usage(now: Held, conversation_id: int) -> Iterator[str]:
+    """What is counted is what the entries say; of what summaries cost that were cut off or came to nothing, none does."""
     counted = sum(now.usage[conversation_id].models.values(), Usage())
-    used = sum((usage for entry in now.own(conversation_id) if (usage := getattr(entry.message, "usage", None)) is not None), Usage())
-    if counted != used:
+    entries = now.own(conversation_id)
+    used = sum((usage for entry in entries if (usage := getattr(entry.message, "usage", None)) is not None), Usage())
+    summaries = [entry.data or {} for entry in entries if entry.kind == COMPACTION]
+    used = sum((from_json(data["usage"], Usage) for data in summaries if "usage" in data), used)
+    is_summarized = any(task.kind == kinds.COMPACTION and task.conversation_id == conversation_id for task in now.tasks.values())
+    if counted != used and not (is_summarized and counted.input_tokens > used.input_tokens):
         yield f"usage is {counted}, the entries say {used}"
 
 
