@@ -46,6 +46,14 @@ def test_the_manual_page_is_set_without_a_complaint():
     assert "--continue" in re.sub("\x1b\\[[0-9;]*m", "", shown.stdout)
 
 
+@pytest.mark.rule("OB-3")
+def test_the_page_about_the_library_names_every_event():
+    source = (ROOT / "pi_durable_tui/harness/observation/events.py").read_text(encoding="utf-8")
+    told = set(re.findall(r'_(?:tool_)?event\(\s*\w+,\s*"(\w+)"', source))
+    named = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (DOCS / "library.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert sorted(name.strip("` ") for names in named for name in names.split(",")) == sorted(told)
+
+
 @pytest.mark.slow
 @pytest.mark.rule("SU-2", "OB-6")
 def test_the_programs_on_the_page_about_the_library_run_and_ask_once_and_look_on(tmp_path: Path):
