@@ -15,13 +15,33 @@ from pi_durable_tui.permissions.tables import words_of
 WRAPPERS = words_of(
     "env xargs sudo doas su nohup timeout nice ionice setsid stdbuf time command builtin exec eval source . bash sh zsh dash ksh fish csh tcsh "
     "busybox parallel watch ssh script strace ltrace gdb chroot unshare nsenter flock trap alias enable coproc entr find-exec runuser setarch "
-    "systemd-run at batch crontab screen tmux expect rlwrap faketime proot fakeroot bwrap firejail"
+    "systemd-run systemd-inhibit at batch crontab screen tmux expect unbuffer rlwrap faketime proot fakeroot bwrap firejail pkexec sg newgrp gosu "
+    "taskset chrt numactl prlimit setpriv capsh valgrind perf hyperfine caffeinate xvfb-run dbus-run-session run-parts start-stop-daemon ssh-agent direnv"
 )
 """Programs that run what their arguments say: no permission for a first word covers them."""
 
+SETTERS = words_of("declare typeset local export readonly read mapfile readarray getopts hash set unset shopt let")
+"""Builtins that change what later words of the command mean, such as PATH: no permission for a first word covers them either."""
+
 CARRIERS: dict[str, frozenset[str]] = {
     "find": frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}),
-    "git": frozenset({"-c", "-C", "--config-env", "--exec-path", "--git-dir", "--work-tree", "--output", "-O", "--ext-diff", "--exec", "-x", "--upload-pack"}),
+    "git": frozenset(
+        {
+            "-c",
+            "-C",
+            "--config-env",
+            "--exec-path",
+            "--git-dir",
+            "--work-tree",
+            "--output",
+            "-O",
+            "--ext-diff",
+            "--exec",
+            "-x",
+            "--upload-pack",
+            "--open-files-in-pager",
+        }
+    ),
     "rg": frozenset({"--pre", "--hostname-bin"}),
     "fd": frozenset({"-x", "-X", "--exec", "--exec-batch"}),
     "sort": frozenset({"-o", "--output", "--compress-program", "-T"}),
@@ -35,19 +55,43 @@ CARRIERS: dict[str, frozenset[str]] = {
     "make": frozenset({"-f", "--file", "--eval", "-C"}),
     "rsync": frozenset({"-e", "--rsh"}),
     "tee": frozenset({"-a"}),
+    "go": frozenset({"-exec", "-toolexec"}),
 }
 """Options with which a program runs or writes something else than its first words say: no permission for these covers them."""
+
+REACHING: dict[str, frozenset[str]] = {
+    "man": frozenset({"-P", "--pager", "-H", "--html", "-C", "--config-file"}),
+    "printf": frozenset({"-v"}),
+    "test": frozenset({"-v"}),
+    "[": frozenset({"-v"}),
+}
+"""The same of programs whose other words are no commands. With -v a shell evaluates the name of a variable, and sets one such as PATH."""
 
 EXACT = words_of("rm rmdir mv cp dd chmod chown ln kill pkill killall curl wget scp rsync tee truncate shred mkfs mount reboot shutdown awk sed perl")
 """Programs whose name alone says too little: only the whole command is offered as a rule."""
 
 SUBCOMMANDS = words_of(
-    "git npm pnpm yarn bun cargo go docker podman kubectl pip pip3 uv poetry hatch gradle mvn dotnet apt brew gh make just task tox nox ruff"
+    "git npm npx pnpm yarn bun bunx deno cargo go docker podman kubectl helm terraform pip pip3 pipx uv uvx poetry hatch gradle mvn dotnet apt brew gh make "
+    "just task tox nox ruff systemctl bundle rake composer aws gcloud az"
 )
 """Programs whose second word says what they do; it belongs into the rule."""
 
-LONGER = frozenset({("npm", "run"), ("pnpm", "run"), ("yarn", "run"), ("bun", "run"), ("uv", "run"), ("poetry", "run"), ("go", "run"), ("docker", "compose")})
-INTERPRETERS = frozenset({"python", "python3", "node", "ruby"})
+LONGER = frozenset(
+    {
+        ("npm", "run"),
+        ("pnpm", "run"),
+        ("yarn", "run"),
+        ("bun", "run"),
+        ("uv", "run"),
+        ("poetry", "run"),
+        ("go", "run"),
+        ("docker", "compose"),
+        ("deno", "run"),
+        ("bundle", "exec"),
+        ("pipx", "run"),
+    }
+)
+INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "php", "lua", "java", "Rscript", "julia", "osascript", "pwsh"})
 DEPTH = 4  # how deep commands inside of commands are looked for
 
 
@@ -110,12 +154,12 @@ def offer(command: str, parsed: Parsed) -> Rule | None:
 
 
 def _is_coverable(command: Simple) -> bool:
-    """Every word is known, the program is no wrapper, and no option makes it one."""
+    """Every word is known, the program is no wrapper and sets nothing, and no option makes it one."""
     texts = [word.text for word in command.words]
     program = texts[0]
-    if program is None or not command.words[0].is_plain or _base(program) in WRAPPERS or None in texts:
+    if program is None or not command.words[0].is_plain or _base(program) in WRAPPERS | SETTERS or None in texts:
         return False
-    carrying = CARRIERS.get(_base(program), frozenset())
+    carrying = CARRIERS.get(_base(program), frozenset()) | REACHING.get(_base(program), frozenset())
     return not any(_is_option(text or "", carrying) for text in texts[1:])
 
 

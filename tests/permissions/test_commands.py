@@ -60,6 +60,37 @@ def test_nor_when_everything_that_stands_first_is_permitted(command: str):
 @pytest.mark.parametrize(
     "command",
     [
+        "test -v 'a[$(id)]'",
+        "[ -v 'a[$(id)]' ]",
+        "printf -v 'a[$(id)]' x",
+        "printf -v PATH /tmp/other && ls",
+        "read -r PATH && ls",
+        "hash -p /tmp/other/ls ls; ls",
+        "export PATH=/tmp/other; ls",
+        "git grep --open-files-in-pager=id x",
+        "git grep --open=id x",
+        "go test -exec id",
+        "go test -toolexec=id",
+        "man -P id ls",
+        "man --pager=id ls",
+        "taskset 1 ls",
+    ],
+)
+def test_what_sets_or_evaluates_variables_or_runs_by_an_option_is_asked_for_though_its_first_word_is_permitted(command: str):
+    generous = tuple(rule(word) for word in ("test", "[", "printf", "read", "hash", "export", "ls", "git grep", "go test", "man", "taskset"))
+    assert verdict(command, generous) == "ask"
+
+
+@pytest.mark.rule("SA-13")
+@pytest.mark.parametrize("command", ["printf 'rm x'", "man rm", "test -f rm"])
+def test_a_prohibition_does_not_reach_into_words_that_are_no_commands(command: str):
+    assert verdict(command, (rule("printf"), rule("man"), rule("test"), rule("rm", "deny"))) == "allow"
+
+
+@pytest.mark.rule("CASE-G3", "SA-13")
+@pytest.mark.parametrize(
+    "command",
+    [
         "rm x",
         "/bin/rm x",
         r"r\m x",
@@ -217,6 +248,10 @@ def test_no_permission_covers_options_that_run_or_write_something_else(permitted
         ("npm run build -- --x", "command", "npm run build"),
         ("python -m pytest -q", "command", "python -m pytest"),
         ("python tool.py 1", "command", "python tool.py"),
+        ("npx eslint .", "command", "npx eslint"),
+        ("npx --yes eslint .", "exact", "npx --yes eslint ."),
+        ("php tool.php 1", "command", "php tool.php"),
+        ("printf -v A x", "exact", "printf -v A x"),
         ("make", "exact", "make"),
         ("make test", "command", "make test"),
         ("rm -rf build", "exact", "rm -rf build"),
