@@ -25,23 +25,7 @@ SETTERS = words_of("declare typeset local export readonly read mapfile readarray
 
 CARRIERS: dict[str, frozenset[str]] = {
     "find": frozenset({"-exec", "-execdir", "-ok", "-okdir", "-delete", "-fprint", "-fprint0", "-fprintf", "-fls"}),
-    "git": frozenset(
-        {
-            "-c",
-            "-C",
-            "--config-env",
-            "--exec-path",
-            "--git-dir",
-            "--work-tree",
-            "--output",
-            "-O",
-            "--ext-diff",
-            "--exec",
-            "-x",
-            "--upload-pack",
-            "--open-files-in-pager",
-        }
-    ),
+    "git": words_of("-c -C --config-env --exec-path --git-dir --work-tree --output -O --ext-diff --exec -x --upload-pack --open-files-in-pager"),
     "rg": frozenset({"--pre", "--hostname-bin"}),
     "fd": frozenset({"-x", "-X", "--exec", "--exec-batch"}),
     "sort": frozenset({"-o", "--output", "--compress-program", "-T"}),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import hashlib
 import os
 import stat
@@ -172,7 +173,7 @@ def replace(path: str, data: bytes, *, expected: str | None, token: str) -> None
     """
     with _told(path):
         target = os.path.realpath(path)
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(Path(target).parent)
         found = read_whole(target) if exists(target) else None
         if (None if found is None else digest(found)) != expected:
             raise EnvironmentFailure(f"{path} was changed by someone else in the meantime. Nothing was written. Read it again.")
@@ -184,6 +185,13 @@ def replace(path: str, data: bytes, *, expected: str | None, token: str) -> None
             raise EnvironmentFailure(f"{path} is read-only (mode {stat.S_IMODE(status.st_mode):04o}). Nothing was written.")
         if status.st_nlink > 1 or not _swap(target, data, status, token):
             _overwrite(target, data, found)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:  # mkdir says so of a file that is in the place of the folder
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR)) from error
 
 
 def remove(path: str) -> None:

@@ -241,6 +241,7 @@ async def test_odd_targets_are_refused_and_nothing_is_left(work: Workplace):
     (work.folder / "dir").mkdir()
     results = [await work.call("write", path=path, content="x") for path in ("pipe", "dir", "pipe/below", "a\0b")]
     assert [result.is_error for result in results] == [True] * 4
+    assert text_of(results[2]) == f"{work.folder}/pipe/below: Not a directory."
     assert names_in(work.folder) == ["dir", "pipe"]
 
 
