@@ -17,6 +17,8 @@ from pi_durable_tui.storage.sqlite.connection import inspect, open_for_reading, 
 from pi_durable_tui.storage.sqlite.reads import Reads
 from pi_durable_tui.storage.sqlite.sql import Sql
 
+_ATTEMPTS = 5
+
 _CHAT = """
 WITH RECURSIVE gone (id) AS (
     SELECT :chat UNION SELECT conversations.id FROM conversations JOIN tasks ON tasks.id = conversations.owner JOIN gone ON gone.id = tasks.conversation_id
@@ -39,7 +41,7 @@ UNION SELECT id FROM submissions WHERE conversation_id IN ({ids}) AND status IN 
 _DOCUMENTS = "(scope = 'conversation' AND scope_id IN ({ids})) OR (scope = 'task' AND scope_id IN (SELECT id FROM tasks WHERE conversation_id IN ({ids})))"
 
 
-def copy_to(source: Path, target: Path) -> None:
+def copy_to(source: Path, target: Path, *, files: FileOps | None = None) -> None:
     """A private, sound copy of a session file, as of one commit, stands at `target`; others may write the source meanwhile.
 
     Raises:
@@ -47,7 +49,7 @@ def copy_to(source: Path, target: Path) -> None:
         NotFound, StoreCorrupt, SchemaTooNew: The source cannot be read, or its copy is not sound. No copy was left.
         EnvironmentFailure, OSError: The system said no. No copy was left.
     """
-    files = RealFiles()
+    files = files or RealFiles()
     if not files.size_bytes(source):
         raise NotFound("session", where=str(source))
     files.create(target)
@@ -62,11 +64,15 @@ def copy_to(source: Path, target: Path) -> None:
 
 def _copy(source: Path, target: Path, files: FileOps) -> None:
     with reading(source):
-        old = open_for_reading(source, read_mode(source, files))
-        try:
-            old.copy_to(target)
-        finally:
-            old.close()
+        for _ in range(_ATTEMPTS):
+            mode, mark = read_mode(source, files), _mark(source, files)
+            old = open_for_reading(source, mode)
+            try:
+                old.copy_to(target)
+            finally:
+                old.close()
+            if mode != "unchanging" or mark == _mark(source, files):
+                break  # else a writer came, and one part of the copy may be older than another
     if not inspect(target, files):
         raise NotFound("session", where=str(source))
     with reading(target):
@@ -75,6 +81,11 @@ def _copy(source: Path, target: Path, files: FileOps) -> None:
             Reads(copied, target).verify()
         finally:
             copied.close()
+
+
+def _mark(path: Path, files: FileOps) -> tuple[int | None, int | None]:
+    """Another value once the file was written."""
+    return files.changed_at_ns(path), files.size_bytes(path)
 
 
 def remove_chat(path: Path, conversation_id: int, *, clock: Clock) -> tuple[int, ...]:
