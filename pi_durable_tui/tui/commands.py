@@ -104,6 +104,13 @@ def read(text: str, extra: Sequence[Offer] = ()) -> Typed | None:
     return Typed(name=name, command=_BY_NAME.get(name), argument=argument.strip())
 
 
+def nearest(name: str, extra: Sequence[Offer] = ()) -> str:
+    """The command, skill or template that `name` may have been meant for; "" when none is like it."""
+    from difflib import get_close_matches  # noqa: PLC0415 - for whoever mistypes
+
+    return next(iter(get_close_matches(name.lower(), [*_BY_NAME, *(offer.name for offer in extra)], n=1)), "")
+
+
 def completions(text: str, extra: Sequence[Offer] = ()) -> tuple[Offer, ...]:
     """What a half-typed line may become: commands by the beginning of their name, then the values of an argument that has some.
 

@@ -6,6 +6,7 @@ import pytest
 from textual import events
 
 from pi_durable_tui.harness.live import Draft
+from pi_durable_tui.tui.commands import Offer, nearest
 from pi_durable_tui.tui.widgets.prompt import TYPING_GAP_S, is_burst
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import user, view
@@ -173,14 +174,30 @@ async def test_a_slash_offers_commands_tab_completes_and_enter_runs() -> None:
         assert rig.asked == [("set_agent", {"model": "a/b"})]
 
 
-async def test_a_path_is_a_message_and_an_unknown_command_is_said() -> None:
+@pytest.mark.rule("TU-10")
+async def test_a_path_is_a_message_and_an_unknown_command_is_said_and_stays_to_be_set_right() -> None:
     async with running() as rig:
         await rig.type("/etc/hosts looks odd")
         await rig.press("enter")
         await rig.type("/nonsense")
         await rig.press("enter")
         assert rig.asked == [("submit", "/etc/hosts looks odd", "followUp")]
-        assert "There is no command /nonsense." in rig.text()
+        assert "There is no command /nonsense. /help shows all of them." in rig.text()
+        assert rig.chat.prompt.text == "/nonsense"
+        await rig.press("ctrl+u")
+        await rig.type("/modle a/b")
+        await rig.press("enter")
+        assert "There is no command /modle. Is it /model? /help shows all of them." in rig.text()
+        await rig.press("ctrl+u")
+        await rig.type("/model a/b")
+        await rig.press("enter")
+        assert rig.chat.prompt.text == ""
+        assert rig.asked[1:] == [("set_agent", {"model": "a/b"})]
+
+
+def test_what_is_like_an_unknown_command_is_named_and_nothing_else() -> None:
+    skill = Offer(name="fix-bug", argument="", help="")
+    assert [nearest(name, (skill,)) for name in ("exprt", "Setings", "fixbug", "zzz", "")] == ["export", "settings", "fix-bug", "", ""]
 
 
 @pytest.mark.rule("CASE-E6")

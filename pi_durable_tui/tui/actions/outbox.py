@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pi_durable_tui.harness.view import ConversationView
 from pi_durable_tui.tui.bridge import Bridge
-from pi_durable_tui.tui.commands import read
+from pi_durable_tui.tui.commands import nearest, read
 from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.widgets.prompt import SendMode
 
@@ -46,12 +46,14 @@ class Outbox:
         if line is None:
             self.send(text, mode)
             return
+        if line.command is None:
+            near = nearest(line.name, app.chat.prompt.offers)
+            app.chat.prompt.put_back([text])  # to be set right
+            app.tell("warn", f"There is no command /{line.name}.{f' Is it /{near}?' if near else ''} /help shows all of them.")
+            return
         if app.bridge is not None and app.problem is None:
             app.bridge.save_draft("", 0)
-        if line.command is None:
-            app.tell("warn", f"There is no command /{line.name}. /help shows all of them.")
-        else:
-            app.deeds.commands[line.command.name](line.argument)
+        app.deeds.commands[line.command.name](line.argument)
 
     def send(self, text: str, mode: SendMode) -> None:
         """Hand a message in; what cannot be stored comes back."""
