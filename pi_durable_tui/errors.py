@@ -150,6 +150,11 @@ class StorageRejected(Refused):
         super().__init__(f"{message} Nothing was written.", hint=hint)
         self.reason = reason
 
+    @property
+    def may_pass(self) -> bool:
+        """Whether the same batch may be taken later: there was no room for it, or another program was in the way."""
+        return self.reason in {"no_space", "busy"}
+
 
 class OutsideError(PidurableError):
     """The world outside failed; durable state is sound."""

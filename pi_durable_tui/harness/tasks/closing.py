@@ -12,11 +12,15 @@ from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.task import Aborted, Faulted, Orphaned, Outcome, Task, moved
 from pi_durable_tui.session.transaction import Transaction
 
+REFUSED_AGAIN_MS = 5_000
+"""How long to wait before asking a store again that refused a commit which it may take later."""
+
 
 async def close_task(services: Services, table: TaskTable, ending: Ending, still: Callable[[], Task | None]) -> None:
     """End a task in one commit, with what its definition has to say about it; with live work below it is completing (rule TK-14).
 
-    A definition that raises has nothing to say: its task ends as faulted without it, and nothing else suffers (rule TK-3).
+    A definition that raises, or says what cannot be stored, has nothing to say: its task ends as faulted without it, and nothing else suffers
+    (rule TK-3).
 
     Args:
         still: Asked on the line: the task as it is now, or None when it shall not be ended any more.
@@ -25,10 +29,10 @@ async def close_task(services: Services, table: TaskTable, ending: Ending, still
     definition = services.registry.task(task.kind) if task is not None else None
     try:
         await _close(services, table, ending, still, definition)
-    except (StorageRejected, SessionClosed, SessionFailed):
+    except (SessionClosed, SessionFailed):
         raise
     except BaseException as error:  # code of an extension
-        if must_pass(error):
+        if must_pass(error) or (isinstance(error, StorageRejected) and error.may_pass):
             raise
         message = f"{ending.message or ending.why}; then its definition could not end it: {type(error).__name__}: {error}"
         await _close(services, table, Ending(why="fault", message=message), still, None)

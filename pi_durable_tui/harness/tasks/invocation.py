@@ -10,7 +10,7 @@ from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
 from pi_durable_tui.harness.extensions.hooks import must_pass
 from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tasks.closing import close_task, report
+from pi_durable_tui.harness.tasks.closing import REFUSED_AGAIN_MS, close_task, report
 from pi_durable_tui.harness.tasks.runtime import Fenced, TaskRuntime
 from pi_durable_tui.harness.tasks.table import TaskTable
 from pi_durable_tui.records.task import Running, Task
@@ -112,7 +112,7 @@ class Invocations:
                 return
 
     async def _fault(self, runtime: TaskRuntime, message: str) -> None:
-        """End a task whose handler broke; when not even that can be stored, the task is left as running and counts as cut off."""
+        """End a task whose handler broke, as soon as that can be stored; what can never be stored leaves it as running, and counts as cut off."""
         task = self._table.tasks.get(runtime.task_id)
         if task is None or self._is_stopping:
             return
@@ -122,13 +122,17 @@ class Invocations:
             now = self._table.tasks.get(runtime.task_id)
             return now if now is not None and isinstance(now.state, Running) and now.abort_at_ms is None else None
 
-        try:
-            await close_task(self._services, self._table, Ending(why="fault", message=message), still)
-        except StorageRejected as refused:
-            message = f"{message}; the end could not be stored: {refused.message}"
-        except (SessionClosed, SessionFailed):
-            return
         report(self._services, "task_faulted", "fault", message, task)
+        while still() is not None:
+            try:
+                await close_task(self._services, self._table, Ending(why="fault", message=message), still)
+            except StorageRejected as refused:
+                report(self._services, "storage_refused", refused.reason, refused.message, task)
+                if not refused.may_pass:
+                    return
+                await self._services.clock.sleep_ms(REFUSED_AGAIN_MS)
+            except (SessionClosed, SessionFailed):
+                return
 
     async def _give_up_on(self, invocation: Invocation, job: asyncio.Task[None]) -> None:
         await self._joined([job])

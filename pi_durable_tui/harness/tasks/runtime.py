@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import msgspec
 
-from pi_durable_tui.errors import BadRequest
+from pi_durable_tui.errors import BadRequest, StorageRejected
 from pi_durable_tui.harness.extensions.task_definition import Advance, End, Move, Sleep, Wait
+from pi_durable_tui.harness.tasks.closing import REFUSED_AGAIN_MS, report
 from pi_durable_tui.records.commit import Priority
 from pi_durable_tui.records.json import Json, JsonObject, strict
 from pi_durable_tui.records.task import Checkpoint, Outcome, Running, Sleeping, Task, TaskState, Waiting, WaitPolicy, moved
@@ -76,6 +77,9 @@ class TaskRuntime:
     async def commit(self, write: Write, *, priority: Priority = "record") -> None:
         """Run `write` in a transaction and move the task as it says, all in one commit.
 
+        An outcome that the store has no room for, or that another program keeps out, waits until it is taken, since what was done for it is
+        done: then `write` runs again.
+
         Raises:
             Fenced: The handler may not write any more. Nothing was written.
         """
@@ -90,7 +94,19 @@ class TaskRuntime:
             if move is not None:
                 transaction.put_task(moved(task, self._state_after(task, move, transaction), at_ms=transaction.now_ms))
 
-        await self.services.session.commit(callback, priority=priority)
+        is_told = False
+        while True:
+            try:
+                await self.services.session.commit(callback, priority=priority)
+            except StorageRejected as refused:
+                if priority != "outcome" or not refused.may_pass:
+                    raise
+                if not is_told:
+                    report(self.services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(self.task_id))
+                is_told = True
+                await self.services.clock.sleep_ms(REFUSED_AGAIN_MS)
+            else:
+                return
 
     async def advance(self, checkpoint: Checkpoint) -> None:
         """The next phase is the one in `checkpoint`."""

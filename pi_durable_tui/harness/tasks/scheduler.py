@@ -13,7 +13,7 @@ from pi_durable_tui.errors import SessionClosed, SessionFailed, StorageRejected
 from pi_durable_tui.harness.extensions.hooks import must_pass
 from pi_durable_tui.harness.extensions.task_definition import Ending, TaskDefinition
 from pi_durable_tui.harness.services import Services
-from pi_durable_tui.harness.tasks.closing import close_task, report
+from pi_durable_tui.harness.tasks.closing import REFUSED_AGAIN_MS, close_task, report
 from pi_durable_tui.harness.tasks.invocation import Invocation, Invocations
 from pi_durable_tui.harness.tasks.ownership import live_children, subtree
 from pi_durable_tui.harness.tasks.rules import Action, World, blocked, next_action, plan, reason
@@ -25,8 +25,6 @@ from pi_durable_tui.session.transaction import Transaction
 
 LONGEST_SLEEP_MS = 30_000
 """A wait for a wall-clock time looks again at least this often, since the wall clock may be set (rule PR-18)."""
-REFUSED_AGAIN_MS = 5_000
-"""How long to wait before asking a store again that refused a commit for want of space."""
 
 
 class Scheduler:
