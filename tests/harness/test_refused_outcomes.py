@@ -12,9 +12,10 @@ import pytest
 from pi_durable_tui.errors import StorageRejected
 from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.extensions.task_definition import TaskDefinition
+from pi_durable_tui.harness.live import Agent
 from pi_durable_tui.harness.ports import Finished, TextDelta, Tool, ToolContext, ToolResult
 from pi_durable_tui.records.messages import AssistantMessage, Text, ToolResultMessage
-from pi_durable_tui.records.submission import Done
+from pi_durable_tui.records.submission import Done, Unanswered
 from pi_durable_tui.records.task import Failed, Faulted
 from pi_durable_tui.selftest.oracle import faults
 from tests.support.harness_rig import Rig
@@ -82,6 +83,28 @@ async def test_an_answer_waits_until_the_store_takes_it_and_is_not_asked_for_aga
     await until_taken(rig, reason, lambda: not rig.harness.task_graph())
     assert isinstance((await chat.settled(submission.id)).state, Done)
     assert [entry.message.text for entry in await rig.entries(chat.id) if isinstance(entry.message, AssistantMessage)] == ["The answer."]
+    assert len(rig.model.requests) == 1
+    await rig.close()
+
+
+@pytest.mark.rule("GE-1", "PR-17")
+async def test_a_run_waits_for_another_program_that_holds_the_store_and_ends_when_there_is_no_room_to_begin(tmp_path: Path) -> None:
+    reasons = ["busy"]
+
+    def sections(_agent: Agent) -> dict[str, str]:
+        if reasons:
+            rig.storage.fail_next_commit(refused(reasons.pop()))
+        return {}
+
+    rig = Rig(tmp_path, extensions=(Extension(name="more", sections=sections),))
+    chat = await rig.start(say("The answer."))
+    submission = await chat.submit("go")
+    await until_taken(rig, "busy", lambda: not rig.harness.task_graph())
+    assert isinstance((await chat.settled(submission.id)).state, Done)
+    reasons.append("no_space")
+    submission = await chat.submit("again")
+    await rig.settle()
+    assert isinstance((await chat.settled(submission.id)).state, Unanswered)
     assert len(rig.model.requests) == 1
     await rig.close()
 

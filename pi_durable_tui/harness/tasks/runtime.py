@@ -77,8 +77,8 @@ class TaskRuntime:
     async def commit(self, write: Write, *, priority: Priority = "record") -> None:
         """Run `write` in a transaction and move the task as it says, all in one commit.
 
-        An outcome that the store has no room for, or that another program keeps out, waits until it is taken, since what was done for it is
-        done: then `write` runs again.
+        An outcome that the store has no room for waits until it is taken, since what was done for it is done; so does whatever another program
+        keeps out. Then `write` runs again. Partial states do not wait: the next one comes soon.
 
         Raises:
             Fenced: The handler may not write any more. Nothing was written.
@@ -99,7 +99,8 @@ class TaskRuntime:
             try:
                 await self.services.session.commit(callback, priority=priority)
             except StorageRejected as refused:
-                if priority != "outcome" or not refused.may_pass:
+                waits = refused.may_pass if priority == "outcome" else refused.reason == "busy" and priority == "record"
+                if not waits:
                     raise
                 if not is_told:
                     report(self.services, "storage_refused", refused.reason, refused.message, self._table.tasks.get(self.task_id))
