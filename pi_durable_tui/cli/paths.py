@@ -217,7 +217,8 @@ def read_text(path: Path, *, limit_bytes: int) -> str | None:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Replace the file by `content`, private, all of it or nothing."""
+    """Replace the file by `content`, private, all of it or nothing. A link stays one: the file that it leads to is replaced."""
+    path = Path(os.path.realpath(path))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=".new-")
     try:
         with os.fdopen(handle, "wb") as file:
@@ -227,6 +228,20 @@ def write_whole(path: Path, content: bytes) -> None:
     except BaseException:
         os.unlink(name)  # noqa: PTH108
         raise
+
+
+def write_out(path: Path, content: bytes) -> None:
+    """Write where a person says: whole where a file is or may be, else into the pipe or device that is there, which stays what it is.
+
+    Raises:
+        OSError: It could not be written. Of a file nothing is left then.
+    """
+    if path.is_file() or path.is_dir() or not path.exists():
+        write_whole(path, content)
+        return
+    with open(path, "wb", opener=_open_without_waiting) as file:
+        os.set_blocking(file.fileno(), True)
+        file.write(content)
 
 
 def write_setting_file(path: Path, content: bytes) -> None:

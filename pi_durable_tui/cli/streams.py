@@ -89,7 +89,7 @@ def piped_text(descriptor: int | None, *, is_needed: bool, note: Callable[[str],
         patience_s: Seconds until the first data, and until waiting is mentioned.
 
     Raises:
-        BadRequest: More than 16 MiB. Nothing was sent.
+        BadRequest: More than 16 MiB, or it cannot be read. Nothing was sent.
     """
     if descriptor is None or os.isatty(descriptor):
         return ""
@@ -105,7 +105,13 @@ def piped_text(descriptor: int | None, *, is_needed: bool, note: Callable[[str],
         if not mentioned and not _is_ready(descriptor, patience_s):
             note("stdin is still open; waiting for its end.")
             mentioned = True
-        piece = os.read(descriptor, _PIECE_BYTES)
+        try:
+            piece = os.read(descriptor, _PIECE_BYTES)
+        except BlockingIOError:  # somebody who shares it has set it so
+            select.select([descriptor], [], [])
+            continue
+        except OSError as error:
+            raise BadRequest(f"stdin cannot be read: {error.strerror}. Nothing was sent.", hint="Redirect it from /dev/null, or from what is meant.") from error
         if not piece:
             break
         pieces.append(piece)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import stat
 from datetime import UTC
@@ -303,3 +304,24 @@ def test_the_command_writes_a_private_file_and_never_over_one_that_was_not_named
     assert (two.code, "One form at a time" in two.stderr) == (2, True)
     nowhere = desk.run("export", "-o", "missing/x.html")
     assert (nowhere.code, "cannot be written" in nowhere.stderr) == (4, True)
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CL-6")
+def test_an_export_into_a_pipe_a_device_or_through_a_link_leaves_them_what_they_are(desk: Desk) -> None:
+    assert desk.run(*ASK).code == 0
+    whole = desk.run("export", "--markdown", "-o", "-").stdout
+    assert desk.run("export", "--markdown", "-o", "/dev/stdout").stdout == whole
+
+    pipe = desk.work / "pipe"
+    os.mkfifo(pipe)
+    unread = desk.run("export", "--markdown", "-o", "pipe")
+    assert (unread.code, "cannot be written: No such device or address" in unread.stderr) == (4, True)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    assert desk.run("export", "--markdown", "-o", "pipe").code == 0
+    assert (os.read(reader, 1_000_000).decode(), pipe.is_fifo()) == (whole, True)
+    os.close(reader)
+
+    (desk.work / "link").symlink_to("target")
+    assert desk.run("export", "--markdown", "-o", "link").code == 0
+    assert ((desk.work / "link").readlink(), (desk.work / "target").read_text()) == (Path("target"), whole)

@@ -108,6 +108,28 @@ def test_without_another_prompt_stdin_is_waited_for_and_that_is_told() -> None:
 
 
 @pytest.mark.rule("CASE-H3")
+def test_a_stdin_that_does_not_block_is_waited_for_all_the_same() -> None:
+    reading, writing = os.pipe()
+    os.set_blocking(reading, False)
+    os.write(writing, b"early ")
+
+    def note(_: str) -> None:
+        os.write(writing, b"late")
+        os.close(writing)
+
+    assert streams.piped_text(reading, is_needed=True, note=note, patience_s=0.01) == "early late"
+    os.close(reading)
+
+
+@pytest.mark.rule("CASE-H3", "CL-6")
+def test_a_stdin_that_cannot_be_read_is_told() -> None:
+    writing = os.open(os.devnull, os.O_WRONLY)
+    with pytest.raises(BadRequest, match=r"stdin cannot be read: Bad file descriptor\. Nothing was sent"):
+        streams.piped_text(writing, is_needed=False, note=pytest.fail)
+    os.close(writing)
+
+
+@pytest.mark.rule("CASE-H3")
 def test_a_closed_stdin_is_an_empty_one() -> None:
     assert streams.piped_text(None, is_needed=True, note=pytest.fail) == ""
 

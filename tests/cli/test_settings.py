@@ -80,6 +80,16 @@ def test_every_key_of_the_file_takes_effect(tmp_path: Path) -> None:
     assert set(content) == set(settings.ALLOWED)
 
 
+@pytest.mark.rule("CL-4")
+def test_a_settings_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    kept = tmp_path / "kept elsewhere.json"
+    kept.write_text('{"theme": "light"}')
+    (tmp_path / "settings.json").symlink_to(kept)
+    settings.remember(tmp_path, "theme", "dark")
+    assert (tmp_path / "settings.json").readlink() == kept
+    assert json.loads(kept.read_text()) == {"theme": "dark"}
+
+
 @pytest.mark.rule("CL-4", "SA-16")
 def test_a_remembered_value_leaves_the_others_as_they_are_and_a_wrong_file_untouched(tmp_path: Path) -> None:
     config = tmp_path / "made"

@@ -17,7 +17,7 @@ from pi_durable_tui.cli.export.blocks import blocks_of
 from pi_durable_tui.cli.export.markdown import markdown
 from pi_durable_tui.cli.export.page import Heading, page
 from pi_durable_tui.cli.export.talk import Talk, read_talk
-from pi_durable_tui.cli.paths import write_whole
+from pi_durable_tui.cli.paths import write_out
 from pi_durable_tui.cli.report import note
 from pi_durable_tui.cli.setup import Setup, set_up
 from pi_durable_tui.errors import BadRequest, EnvironmentFailure
@@ -46,14 +46,14 @@ def export_chat(chat_id: str | None, *, form: Form, output: str | None, cwd: str
     """
     setup = set_up(cwd, os.environ)
     found, text = asyncio.run(_read(setup, chat_id, form))
-    if output == "-":
+    if output in ("-", "/dev/stdout"):
         sys.stdout.write(text)
         return 0
     path = Path.cwd() / output if output is not None else setup.place.directory / file_name(found, form)
     if output is None and path.exists():
         raise BadRequest(f"The file {str(path)!r} is there already. Nothing was written.", hint="Name another one with -o, or -o - for stdout.")
     try:
-        write_whole(path, text.encode())
+        write_out(path, text.encode())
     except OSError as error:
         raise EnvironmentFailure(f"The file {str(path)!r} cannot be written: {error.strerror or error}.", hint="Name another one with -o.") from error
     note(f"wrote {path}")
