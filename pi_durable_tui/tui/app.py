@@ -42,7 +42,7 @@ class PidurableApp(TerminalApp, inherit_bindings=False):
         start: Opens the harness; called after the first paint, on the screen's loop. A PidurableError ends the app with its exit code.
         notices: What to say from the first paint on.
         first_prompt: Sent as soon as the conversation is open; "" for none.
-        typing_gap_s: Keys closer together than this are a paste.
+        typing_gap_s: Keys closer together than this are a paste; a person's pauses are counted in it. 0 where keys come from a program.
         keys: What is bound; None: the usual ones.
 
     Attributes:

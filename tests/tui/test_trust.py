@@ -18,6 +18,8 @@ from tests.support.tui_conversation import FakeWorkspace
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import view
 
+UNHURRIED_S = 60.0
+"""A gap between keys that no machine is too slow for."""
 QUESTION = TrustQuestion(
     directory="~/code/shop",
     parts=(
@@ -56,7 +58,7 @@ async def test_esc_decides_nothing_and_the_chat_opens():
 
 @pytest.mark.rule("SA-5")
 async def test_typing_ahead_does_not_decide():
-    async with asking(typing_gap_s=0.015) as rig:
+    async with asking(typing_gap_s=UNHURRIED_S) as rig:
         await rig.press("y", "e", "s", "y")
         assert isinstance(rig.app.screen, TrustScreen)
         assert rig.asked == []

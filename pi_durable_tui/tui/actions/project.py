@@ -10,7 +10,7 @@ from pi_durable_tui.errors import PidurableError
 from pi_durable_tui.records.messages import Content
 from pi_durable_tui.tui.bridge import Opened
 from pi_durable_tui.tui.draw.trust import TrustQuestion
-from pi_durable_tui.tui.screens.trust import PAUSE_S, TrustScreen
+from pi_durable_tui.tui.screens.trust import PAUSE_GAPS, TrustScreen
 
 if TYPE_CHECKING:
     from pi_durable_tui.tui.app import PidurableApp
@@ -28,7 +28,7 @@ class Project:
 
     def __init__(self, app: PidurableApp, *, typing_gap_s: float) -> None:
         self._app = app
-        self._pause_s = PAUSE_S if typing_gap_s else 0.0
+        self._pause_s = PAUSE_GAPS * typing_gap_s
         self._opened: Opened | None = None
         self._preparing = asyncio.Lock()
 

@@ -29,7 +29,7 @@ from pi_durable_tui.tui.widgets.doubt_card import DoubtCard
 from pi_durable_tui.tui.widgets.footer import Footer
 from pi_durable_tui.tui.widgets.menu import Menu
 from pi_durable_tui.tui.widgets.prompt import Prompt
-from pi_durable_tui.tui.widgets.question import ALONE_S, Question
+from pi_durable_tui.tui.widgets.question import ALONE_GAPS, Question
 from pi_durable_tui.tui.widgets.queue import Queue
 from pi_durable_tui.tui.widgets.search import Search
 from pi_durable_tui.tui.widgets.subagents import Subagents, cards
@@ -71,7 +71,7 @@ class ChatScreen(Screen[None]):
         self._clock, self._place, self._first_notices = clock, place, tuple(notices)
         self._menu, self._choices = Menu(palette), Choices(palette)
         self.transcript = Transcript(palette)
-        self.question = Question(palette, clock.monotonic_ms, self._write, alone_s=ALONE_S if typing_gap_s else 0.0)
+        self.question = Question(palette, clock.monotonic_ms, self._write, alone_s=ALONE_GAPS * typing_gap_s)
         self.prompt = Prompt(self._menu, self._choices, typing_gap_s=typing_gap_s)
         self.tasks = TaskPanel(palette)
         self.search = Search(palette)

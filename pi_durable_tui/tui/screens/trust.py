@@ -13,8 +13,8 @@ from pi_durable_tui.tui.draw.trust import TrustQuestion, question_text
 from pi_durable_tui.tui.palette import Palette
 from pi_durable_tui.tui.safe_text import safe_line
 
-PAUSE_S = 0.6
-"""A key that comes sooner after the one before, or after the question appeared, was meant for something else."""
+PAUSE_GAPS = 40
+"""A key that comes sooner after the one before, or after the question appeared, was meant for something else; in gaps of typing: 0.6 s."""
 WIDTH, AROUND = 112, 7
 """The box as the style sheet makes it: its width, and what border, padding and scroll bar take of it."""
 
@@ -23,10 +23,10 @@ class TrustScreen(ModalScreen[bool | None]):
     """Closes with True (trusted), False (not trusted, remembered) or None (undecided).
 
     Args:
-        pause_s: See PAUSE_S.
+        pause_s: PAUSE_GAPS in seconds.
     """
 
-    def __init__(self, palette: Palette, question: TrustQuestion, *, pause_s: float = PAUSE_S) -> None:
+    def __init__(self, palette: Palette, question: TrustQuestion, *, pause_s: float) -> None:
         super().__init__()
         self._palette, self._question, self._pause_s = palette, question, pause_s
         self._last_key_s = 0.0

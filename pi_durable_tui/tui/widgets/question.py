@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 Decision: TypeAlias = Literal["allow", "always", "deny"]
 
 GRACE_MS = 350
-ALONE_S = 0.25
-"""A letter after which nothing comes for so long answers; with a key in that time it is the beginning of a word."""
+ALONE_GAPS = 16
+"""A letter after which nothing comes for so many gaps of typing (0.24 s) answers; with a key in that time it is the beginning of a word."""
 SHORT_LINES = 8  # of a call that is surely seen whole
 _WALLS = {
     "files": "In a sandbox: it can change files of the working directory only.",
@@ -61,7 +61,7 @@ class Question(ScrollView, can_focus=True):
 
     Args:
         write: Puts what is no answer into the composer, and leads the keys that follow there too.
-        alone_s: See ALONE_S; 0 where keys come from a program: then a letter answers at once.
+        alone_s: ALONE_GAPS in seconds; 0 where keys come from a program: then a letter answers at once.
     """
 
     ALLOW_SELECT = False
@@ -74,7 +74,7 @@ class Question(ScrollView, can_focus=True):
             self.question_id = question_id
             self.decision: Decision = decision
 
-    def __init__(self, palette: Palette, monotonic_ms: Callable[[], float], write: Callable[[str], None], *, alone_s: float = ALONE_S) -> None:
+    def __init__(self, palette: Palette, monotonic_ms: Callable[[], float], write: Callable[[str], None], *, alone_s: float) -> None:
         super().__init__(id="question")
         self.palette = palette
         self._monotonic_ms, self._write = monotonic_ms, write
