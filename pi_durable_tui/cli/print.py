@@ -116,10 +116,21 @@ async def _prompt(setup: Setup, opened: Opened, piped: str, words: str) -> tuple
         return tuple(Text(text=text) for text in (piped, *said) if text.strip()) if said else None
     if not prompt_of(piped, words):
         return ()
+    if words.lstrip().startswith("/"):
+        _remark_on_command(words)
     ready = await prepared(words, setup=setup, opened=opened, model=(await opened.conversation.agent()).model, before=piped)
     for remark in ready.remarks:
         note(remark)
     return ready.content
+
+
+def _remark_on_command(words: str) -> None:
+    """Say so when a command of the app is meant for it alone."""
+    from pi_durable_tui.tui.commands import read  # noqa: PLC0415 - it takes parts of the app along
+
+    typed = read(words)
+    if typed is not None and typed.command is not None:
+        note(f"/{typed.name} is a command of the app; in print mode it goes to the model, as any other words.")
 
 
 async def _answer(opened: Opened, prompt: Sequence[Content]) -> str:

@@ -47,6 +47,15 @@ def test_piped_text_comes_before_the_prompt_and_both_reach_the_model(desk: Desk)
 
 @pytest.mark.slow
 @pytest.mark.rule("CASE-H3")
+def test_a_command_of_the_app_is_a_prompt_here_and_that_is_told(desk: Desk) -> None:
+    remark = "pidurable: /compact is a command of the app; in print mode it goes to the model, as any other words.\n"
+    asked = desk.run("-p", *HELLO[:2], f"/compact {ASKED}")
+    assert (asked.code, asked.stderr) == (0, remark)
+    assert desk.run("-p", *HELLO[:2], f"/etc/hosts {ASKED}").stderr == ""
+
+
+@pytest.mark.slow
+@pytest.mark.rule("CASE-H3")
 def test_bytes_that_are_no_text_are_no_error(desk: Desk) -> None:
     result = desk.run("-p", *HELLO, ASKED, given=bytes(range(256)))
     assert (result.code, result.stderr) == (0, "")
