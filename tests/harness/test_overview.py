@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from pi_durable_tui.harness.extensions.registry import Extension
 from pi_durable_tui.harness.observation.overview import CompactionPlan, ContextUse, SessionFacts
 from pi_durable_tui.harness.ports import Tool, ToolContext, ToolResult
 from pi_durable_tui.records.entry import COMPACTION
@@ -29,7 +30,7 @@ LOOK = Tool(name="look", description="", arguments=Nothing, execute=look, title=
 
 @pytest.mark.rule("TU-17", "CO-3")
 async def test_the_plan_of_a_compaction_is_what_the_compaction_then_does(tmp_path: Path) -> None:
-    rig = Rig(tmp_path)
+    rig = Rig(tmp_path, extensions=[Extension(name="role", sections=lambda _agent: {"base": "Be good."})])  # instructions are not summarized
     chat = await rig.start(*[say(f"answer {n} " + "a" * 500, usage=None) for n in range(4)])
     assert await rig.harness.overview.compaction(chat.id) is None
     for n in range(4):

@@ -28,7 +28,7 @@ from pi_durable_tui.harness.tasks.runtime import TaskRuntime
 from pi_durable_tui.harness.transcript import agent_of, context_entries
 from pi_durable_tui.records.codec import from_json, to_json
 from pi_durable_tui.records.entry import COMPACTION as COMPACTION_ENTRY
-from pi_durable_tui.records.entry import Entry
+from pi_durable_tui.records.entry import SYSTEM, Entry
 from pi_durable_tui.records.json import JsonObject
 from pi_durable_tui.records.messages import Problem, Text, Usage, UserMessage
 from pi_durable_tui.records.task import Aborted, Completed, Failed, Faulted, Outcome, Task
@@ -167,7 +167,8 @@ async def _append(runtime: TaskRuntime, at: Summarize, text: str, usage: Usage |
         old, kept = entries[:position], entries[position:]
         files = files_touched(old)
         listed = f"\n\nFiles touched so far: {', '.join(files)}" if files else ""
-        data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": len(old), "files": list(files), "taskId": task.id}
+        summarized = sum(entry.kind != SYSTEM for entry in old)  # instructions are said again, so they are no part of a summary
+        data: JsonObject = {"tokensBefore": context_tokens(entries), "entriesSummarized": summarized, "files": list(files), "taskId": task.id}
         if usage is not None:
             data["usage"] = to_json(usage)
         entry = Entry(
