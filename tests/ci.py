@@ -168,7 +168,7 @@ def run_tests(bench: Bench, part: str) -> Result:
         variables["PIDURABLE_TEST_SOMETIMES"] = str(bench.seen)
         (bench.seen / f"ran-{part}").touch()
     result = bench.run(
-        *(bench.program("python"), "-m", "pytest", "-q", "-n", WORKERS.get(part, "auto"), "--timeout", str(TEST_TIMEOUT_S.get(part, 120))),
+        *(bench.program("python"), "-m", "pytest", "-q", "-n", WORKERS.get(part, "auto"), "--timeout", str(TEST_TIMEOUT_S.get(part, 300))),
         *paths,
         **variables,
     )

@@ -602,7 +602,7 @@ def step(machine: Histories, chance: random.Random) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.rule("PR-1", "PR-5", "PR-6", "PR-10", "PR-11", "PR-18", "SU-5", "TK-10", "TK-15", "CX-1", "EX-1", "FB-38", "FB-43")
 def test_seeded_walks_hold_all_promises_and_equal_seeds_are_equal_on_all_backends(seed: int, record_property: Any) -> None:
-    same = range(1, max(1, settings.default.max_examples // 10 - NEW_WALKS))
+    same = range(1, max(1, settings.default.max_examples // 25 - NEW_WALKS))
     walks = (*PINNED_WALKS, *same, *range(seed, seed + NEW_WALKS))
     effects = 0
     for number in walks:
