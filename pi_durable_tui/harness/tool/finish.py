@@ -78,37 +78,30 @@ async def enter(transaction: Transaction, task: Task, result: ToolResult) -> int
     live = from_json(draft.value, Live)
     slot = next((each for each in live.tools if each.task_id == task.id), None)
     asked = from_json(task.input, CallInput)
-    entry = Entry(
-        id=transaction.new_id(),
-        conversation_id=task.conversation_id,
-        kind=TOOL_RESULT,
-        at_ms=transaction.now_ms,
-        message=decide.message(asked, result),
-        data=_data(transaction, task, asked, slot, result),
-    )
-    transaction.insert_entry(entry)
+    entry_id = _insert(transaction, task, asked, result, _data(transaction, task, asked, slot, result))
     await _count(transaction, task, result)
     await _add_tools(transaction, task, result)
     for definition, step in result.documents:
         changed = await transaction.document(definition, task.conversation_id)
         changed.value = step(changed.value)
     draft.value = as_object(msgspec.structs.replace(live, tools=tuple(each for each in live.tools if each.task_id != task.id)))
-    return entry.id
+    return entry_id
 
 
 def enter_unstarted(transaction: Transaction, run: Task, call: ToolCall, *, why: str) -> None:
     """Put into the transcript that a call of a run that ends was never begun: there is no task of it, and no slot (rule TO-3)."""
     result = decide.cut_short("", decide.aborted(call.name, has_started=False, why=why))
     asked = CallInput(assistant=0, call_id=call.id, name=call.name, arguments=call.arguments)
-    entry = Entry(
-        id=transaction.new_id(),
-        conversation_id=run.conversation_id,
-        kind=TOOL_RESULT,
-        at_ms=transaction.now_ms,
-        message=decide.message(asked, result),
-        data={"name": call.name, "arguments": call.arguments, "title": call.name, "diagnostics": decide.remarks(result.diagnostics)},
-    )
-    transaction.insert_entry(entry)
+    data: JsonObject = {"name": call.name, "arguments": call.arguments, "title": call.name, "diagnostics": decide.remarks(result.diagnostics)}
+    _insert(transaction, run, asked, result, data)
+
+
+def _insert(transaction: Transaction, task: Task, asked: CallInput, result: ToolResult, data: JsonObject) -> int:
+    """Put a result into the transcript of a task's conversation; returns the entry's id."""
+    entry_id = transaction.new_id()
+    message = decide.message(asked, result)
+    transaction.insert_entry(Entry(id=entry_id, conversation_id=task.conversation_id, kind=TOOL_RESULT, at_ms=transaction.now_ms, message=message, data=data))
+    return entry_id
 
 
 async def _count(transaction: Transaction, task: Task, result: ToolResult) -> None:
