@@ -11,3 +11,6 @@ PATIENCE_S = 60.0
 
 RUN_S = 180.0
 """For a whole run of a program."""
+
+UNHURRIED_S = 60.0
+"""A gap between keys that no machine is too slow for."""

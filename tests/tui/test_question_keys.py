@@ -5,13 +5,12 @@ from __future__ import annotations
 import pytest
 from textual.events import AppBlur, AppFocus, Key
 
+from tests.support.patience import UNHURRIED_S
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import slot, view
 
 ASKING = slot(10, "bash", "bash make", status="asking", question=77, arguments={"command": "make all"}, details={"rule": "allow make"})
 PERSON_S = 0.015
-UNHURRIED_S = 60.0
-"""A gap between keys that no machine is too slow for."""
 
 
 async def answerable(rig: Rig) -> None:

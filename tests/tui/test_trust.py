@@ -14,12 +14,11 @@ from pi_durable_tui.tui.draw.trust import LINES, TrustPart, TrustQuestion, quest
 from pi_durable_tui.tui.palette import DARK
 from pi_durable_tui.tui.rows import content_text, typed
 from pi_durable_tui.tui.screens.trust import TrustScreen
+from tests.support.patience import UNHURRIED_S
 from tests.support.tui_conversation import FakeWorkspace
 from tests.support.tui_rig import Rig, running
 from tests.support.tui_views import view
 
-UNHURRIED_S = 60.0
-"""A gap between keys that no machine is too slow for."""
 QUESTION = TrustQuestion(
     directory="~/code/shop",
     parts=(
